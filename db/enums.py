@@ -1,0 +1,72 @@
+"""The closed vocabularies of the database."""
+
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """Who wrote a message."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class UserRole(StrEnum):
+    """What a person may do."""
+
+    ADMIN = "admin"
+    ANNOTATOR = "annotator"
+
+
+class ReviewState(StrEnum):
+    """Where a conversation stands in one person's labelling queue."""
+
+    OPEN = "open"
+    DONE = "done"
+    SKIPPED = "skipped"
+    FLAGGED = "flagged"
+
+
+class RunStatus(StrEnum):
+    """Where a run stands: queued -> starting -> running (-> stopping) -> one of the three ends."""
+
+    QUEUED = "queued"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    FINISHED = "finished"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+    @property
+    def has_process(self) -> bool:
+        """Whether a process should exist for a run in this state."""
+        return self in (RunStatus.STARTING, RunStatus.RUNNING, RunStatus.STOPPING)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will happen by itself."""
+        return self in (RunStatus.FINISHED, RunStatus.FAILED, RunStatus.STOPPED)
+
+
+class ErrorKind(StrEnum):
+    """The kinds of failure that a person can act on."""
+
+    OUT_OF_MEMORY = "out_of_memory"
+    MODEL = "model"
+    BAD_DATA = "bad_data"
+    BAD_CONFIG = "bad_config"
+    NOT_A_NUMBER = "not_a_number"
+    DISK_FULL = "disk_full"
+    KILLED = "killed"
+    UNEXPECTED = "unexpected"
+
+
+class ArtifactKind(StrEnum):
+    """What a run leaves behind in its folder."""
+
+    ADAPTER = "adapter"
+    METRICS = "metrics"
+    SAMPLES = "samples"
+    SUMMARY = "summary"

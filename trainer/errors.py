@@ -1,0 +1,54 @@
+"""What can go wrong in a run, sorted by what a person can do about it."""
+
+from db.enums import ErrorKind
+from db.errors import EveryTurnError
+
+
+class TrainerError(EveryTurnError):
+    """Base of the trainer's errors; `kind` is what the run's row and page show."""
+
+    kind = ErrorKind.UNEXPECTED
+
+
+class ConfigError(TrainerError):
+    """A setting is unknown, has the wrong type or lies outside its range."""
+
+    kind = ErrorKind.BAD_CONFIG
+
+
+class BadDataError(TrainerError):
+    """The conversations cannot be trained on as they are."""
+
+    kind = ErrorKind.BAD_DATA
+
+
+class ModelError(TrainerError):
+    """A base model is unknown, not available here, gated, damaged or unsuitable."""
+
+    kind = ErrorKind.MODEL
+
+
+class ChatTemplateError(ModelError):
+    """The model has no chat template, or its template cannot render a conversation."""
+
+
+class OutOfMemoryError(TrainerError):
+    """The pass did not fit into memory."""
+
+    kind = ErrorKind.OUT_OF_MEMORY
+
+
+class NotFiniteError(TrainerError):
+    """NaN or Inf turned up in a loss, gradient or weight."""
+
+    kind = ErrorKind.NOT_A_NUMBER
+
+
+class DiskFullError(TrainerError):
+    """A file of the run could not be written for want of space."""
+
+    kind = ErrorKind.DISK_FULL
+
+
+class CheckpointError(TrainerError):
+    """A checkpoint or adapter folder is missing, incomplete or of another run."""
