@@ -1,0 +1,80 @@
+"""Fixtures that several test packages share: settings of their own, tiny models, the real one."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from db.settings import Settings, read_settings
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may depend on what a hub answers
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+EMBEDDED = "smollm2-135m"
+
+TinyModels = Callable[[str], Path]
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Settings of an empty home of this test's own, which child processes see too."""
+    monkeypatch.setenv("EVERYTURN_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    return read_settings()
+
+
+@pytest.fixture(scope="session")
+def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> TinyModels:
+    """Return a function from a name in `tests.models.TINY_MODELS` to that model's folder."""
+    from tests.models import write_tiny_model  # noqa: PLC0415 - torch, only for those who ask
+
+    root = tmp_path_factory.mktemp("tiny-models")
+
+    def folder_of(name: str) -> Path:
+        folder = root / name
+        return folder if folder.exists() else write_tiny_model(name, folder)
+
+    return folder_of
+
+
+@pytest.fixture(scope="session")
+def tiny_llama(tiny_models: TinyModels) -> Path:
+    """A tiny model whose template frames every message alike."""
+    return tiny_models("llama")
+
+
+@pytest.fixture(scope="session")
+def tiny_qwen3(tiny_models: TinyModels) -> Path:
+    """A tiny model whose template rewrites history as Qwen3's does."""
+    return tiny_models("qwen3")
+
+
+@pytest.fixture(scope="session")
+def tiny_sliding(tiny_models: TinyModels) -> Path:
+    """A tiny model with sliding-window attention, which cannot share prefixes."""
+    return tiny_models("gemma3-sliding")
+
+
+@pytest.fixture(scope="session")
+def tiny_without_template(tiny_models: TinyModels) -> Path:
+    """A tiny model whose tokenizer has no chat template."""
+    return tiny_models("no-template")
+
+
+@pytest.fixture(scope="session")
+def smollm2(request: pytest.FixtureRequest) -> Path:
+    """Folder of the embedded model, pulled into pytest's cache where it is not at hand."""
+    from trainer.catalog import model_folder  # noqa: PLC0415 - only the slow tests need it
+    from trainer.models import pull  # noqa: PLC0415 - torch, only for those who ask
+
+    settings = read_settings()
+    folder = model_folder(settings, EMBEDDED)
+    if (folder / "config.json").exists():
+        return folder
+    home = request.config.cache.mkdir("everyturn-home")
+    cached = Settings(home=home, database_url=f"sqlite:///{home / 'everyturn.db'}")
+    folder = model_folder(cached, EMBEDDED)
+    if not (folder / "config.json").exists():
+        pull(cached, EMBEDDED)
+    return folder
