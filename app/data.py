@@ -1,0 +1,199 @@
+"""Everything the pages read, cached for a moment, and the one door through which they write.
+
+Reads of runs first let `trainer.runs.reconcile` find dead processes, so that no page ever shows a
+run as alive that is not.
+"""
+
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import streamlit as st
+
+from db import queries
+from db.engine import Database, open_database
+from db.enums import ReviewState, RunStatus
+from db.records import (
+    Artifact,
+    Conversation,
+    ConversationFilter,
+    ConversationRow,
+    Overview,
+    Run,
+    ScoreEvent,
+    StepMetric,
+    TurnMetric,
+    User,
+)
+from db.settings import Settings, read_settings
+from trainer.runs.reconcile import reconcile
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+ROWS_TTL_S = 2.0
+"""How long another process's writes may stay unseen; our own are seen at once (`write`)."""
+
+
+def settings() -> Settings:
+    """Return the folders and the database address this process works with."""
+    return read_settings()
+
+
+def database() -> Database:
+    """Return the database, opened once for all sessions of this process."""
+    current = settings()
+    return _open(str(current.home), current.database_url)
+
+
+def write(command: Callable[Concatenate[Database, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a command that changes the database, and forget every row read before it.
+
+    Example: `data.write(commands.set_tags, [3], ("support",))`.
+    """
+    try:
+        return command(database(), *args, **kwargs)
+    finally:
+        refresh()
+
+
+def refresh() -> None:
+    """Forget what was read, so that the next read sees the database as it is now."""
+    _cached.clear()
+
+
+def overview() -> Overview:
+    """Return the numbers of the home page."""
+    _reconcile()
+    return _read(queries.overview)
+
+
+def local_user() -> User:
+    """Return the one user of local use."""
+    return _read(queries.local_user)
+
+
+def count_conversations(filter: ConversationFilter, *, user_id: int) -> int:
+    """Return how many conversations the filter lets through."""
+    return _read(queries.count_conversations, filter, user_id=user_id)
+
+
+def conversation_rows(
+    filter: ConversationFilter, *, user_id: int, limit: int = 50, offset: int = 0
+) -> list[ConversationRow]:
+    """Return one page of the conversations table."""
+    return _read(queries.conversation_rows, filter, user_id=user_id, limit=limit, offset=offset)
+
+
+def conversation_ids(filter: ConversationFilter, *, user_id: int) -> list[int]:
+    """Return the ids of all conversations the filter lets through, in its order."""
+    return _read(queries.conversation_ids, filter, user_id=user_id)
+
+
+def conversation(conversation_id: int) -> Conversation:
+    """Return one conversation.
+
+    Raises:
+        NotFoundError: if there is none with this id.
+    """
+    return _read(queries.conversation, conversation_id)
+
+
+def conversations(ids: tuple[int, ...]) -> list[Conversation]:
+    """Return several conversations in the order of their ids."""
+    return _read(queries.conversations, ids)
+
+
+def next_unscored(*, user_id: int, after: tuple[int, int] | None = None) -> tuple[int, int] | None:
+    """Return the next (conversation, message) that this person has not scored, if any."""
+    return _read(queries.next_unscored, user_id=user_id, after=after)
+
+
+def all_tags() -> list[str]:
+    """Return every tag in use."""
+    return _read(queries.all_tags)
+
+
+def all_sources() -> list[str]:
+    """Return every source conversations came from."""
+    return _read(queries.all_sources)
+
+
+def review_state(*, user_id: int, conversation_id: int) -> ReviewState:
+    """Return where a conversation stands in a person's queue."""
+    return _read(queries.review_state, user_id=user_id, conversation_id=conversation_id)
+
+
+def score_events(
+    *, conversation_id: int | None = None, user_id: int | None = None, limit: int = 100
+) -> list[ScoreEvent]:
+    """Return the latest changes to scores, newest first."""
+    return _read(
+        queries.score_events, conversation_id=conversation_id, user_id=user_id, limit=limit
+    )
+
+
+def run(run_id: int) -> Run:
+    """Return one run.
+
+    Raises:
+        NotFoundError: if there is none with this id.
+    """
+    _reconcile()
+    return _read(queries.run, run_id)
+
+
+def runs() -> list[Run]:
+    """Return all runs, newest first."""
+    _reconcile()
+    return _read(queries.runs)
+
+
+def runs_with_status(*statuses: RunStatus) -> list[Run]:
+    """Return the runs in any of these states, oldest first."""
+    _reconcile()
+    return _read(queries.runs_with_status, *statuses)
+
+
+def queue_position(run_id: int) -> int | None:
+    """Return how many runs start before this one, plus one; None if it is not waiting."""
+    return _read(queries.queue_position, run_id)
+
+
+def turn_metrics(run_id: int, *, after_step: int = -1) -> list[TurnMetric]:
+    """Return a run's per-turn figures of the steps after `after_step`, in order."""
+    return _read(queries.turn_metrics, run_id, after_step=after_step)
+
+
+def step_metrics(run_id: int, *, after_step: int = -1) -> list[StepMetric]:
+    """Return a run's per-step figures after `after_step`, in order."""
+    return _read(queries.step_metrics, run_id, after_step=after_step)
+
+
+def artifacts(run_id: int) -> list[Artifact]:
+    """Return what a run left in its folder."""
+    return _read(queries.artifacts, run_id)
+
+
+@st.cache_resource(show_spinner=False)
+def _open(home: str, database_url: str) -> Database:
+    del home, database_url  # they are the cache's key: another address is another database
+    return open_database(read_settings())
+
+
+@st.cache_data(ttl=ROWS_TTL_S, max_entries=2000, show_spinner=False)
+def _cached(
+    _query: Callable[..., Any],
+    name: str,
+    address: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    return _query(database(), *args, **kwargs)
+
+
+def _read(query: Callable[Concatenate[Database, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    return _cached(query, query.__name__, settings().database_url, args, kwargs)
+
+
+def _reconcile() -> None:
+    _read(reconcile)

@@ -1,0 +1,11 @@
+"""Where each page lives: the one list that the router, links and redirects share."""
+
+HOME = "views/home.py"
+CONVERSATIONS = "views/conversations.py"
+LABEL = "views/label.py"
+LAUNCH = "views/launch.py"
+RUNS = "views/runs.py"
+RUN = "views/run.py"
+
+CONVERSATION_PARAM = "conversation"
+RUN_PARAM = "run"
