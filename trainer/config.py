@@ -377,9 +377,7 @@ def _parse(name: str, text: str, kind: type) -> Any:
     try:
         return kind(text)
     except ValueError:
-        raise ConfigError(
-            f"{text!r} is not {_describe(kind)}", where=f"setting {name}"
-        ) from None
+        raise ConfigError(f"{text!r} is not {_describe(kind)}", where=f"setting {name}") from None
 
 
 def _coerce(name: str, value: Any, kind: type) -> Any:

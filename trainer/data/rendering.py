@@ -1,0 +1,224 @@
+"""A conversation becomes, for each assistant turn, the token ids of its prompt and its response."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from db.enums import Role
+from db.records import Conversation, Message
+from trainer.config import Rendering
+from trainer.errors import BadDataError, ChatTemplateError
+
+
+class AddedToken(Protocol):
+    """A token that was added to the vocabulary; special ones never come from ordinary text."""
+
+    @property
+    def special(self) -> bool:
+        """Whether the token is a control token."""
+        ...
+
+
+class Tokenizer(Protocol):
+    """The part of a transformers tokenizer that rendering uses."""
+
+    chat_template: Any
+    bos_token_id: Any
+    eos_token_id: Any
+    added_tokens_decoder: Any
+
+    def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
+        """Return the token ids of a text."""
+        ...
+
+    def decode(self, token_ids: list[int], *, skip_special_tokens: bool = False) -> Any:
+        """Return the text of token ids."""
+        ...
+
+    def apply_chat_template(self, conversation: list[dict[str, Any]], **kwargs: Any) -> Any:
+        """Return the text of a conversation as the model sees it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderedTurn:
+    """One assistant turn as the model sees it.
+
+    Attributes:
+        turn: Assistant turn within the conversation, from 0.
+        prompt_ids: Everything before the reply; never empty.
+        response_ids: The reply and, under a chat template, its end-of-turn token.
+        sampled_logprobs: For a reply whose sampled ids are stored: the log-probability of each
+            response id under the policy that sampled it. None if no known policy did.
+    """
+
+    turn: int
+    prompt_ids: tuple[int, ...]
+    response_ids: tuple[int, ...]
+    sampled_logprobs: tuple[float, ...] | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Length of the turn's model input: all ids but the last, which is only predicted."""
+        return len(self.prompt_ids) + len(self.response_ids) - 1
+
+
+def render_conversation(
+    conversation: Conversation, tokenizer: Tokenizer, rendering: Rendering
+) -> list[RenderedTurn]:
+    """Return the rendered assistant turns of a conversation, in order.
+
+    Raises:
+        ChatTemplateError: if the model has no chat template, or it refuses the conversation.
+        BadDataError: if a turn has neither a prompt nor a start token to predict it from.
+    """
+    if rendering is Rendering.PLAIN:
+        return _render_plain(conversation, tokenizer)
+    return _render_template(conversation, tokenizer)
+
+
+def chat_messages(conversation: Conversation) -> list[dict[str, Any]]:
+    """Return the conversation in the form that chat templates take, system prompt first."""
+    system = [{"role": "system", "content": conversation.system}] if conversation.system else []
+    return system + [_chat_message(message) for message in conversation.messages]
+
+
+def render_prompt(
+    messages: list[dict[str, Any]], tokenizer: Tokenizer, rendering: Rendering
+) -> list[int]:
+    """Return the prompt ids for a reply that follows `messages` (as `chat_messages` gives them)."""
+    if rendering is Rendering.PLAIN:
+        text = " ".join(str(message["content"]) for message in messages)
+        return tokenizer.encode(text)
+    text = _apply_template(tokenizer, messages, thinking=False, add_generation_prompt=True)
+    return tokenizer.encode(text, add_special_tokens=False)
+
+
+def _render_plain(conversation: Conversation, tokenizer: Tokenizer) -> list[RenderedTurn]:
+    """The seed's way: texts joined by one space, prompt and reply each encoded on its own."""
+    texts = [conversation.system] if conversation.system else []
+    turns: list[RenderedTurn] = []
+    for message in conversation.messages:
+        if message.role is Role.ASSISTANT:
+            prompt_ids = tokenizer.encode(" ".join(texts)) if texts else []
+            turns.append(
+                RenderedTurn(
+                    turn=len(turns),
+                    prompt_ids=tuple(prompt_ids) or (_start_token(conversation, tokenizer),),
+                    response_ids=tuple(tokenizer.encode(message.content)),
+                )
+            )
+        texts.append(message.content)
+    return turns
+
+
+def _start_token(conversation: Conversation, tokenizer: Tokenizer) -> int:
+    for token_id in (tokenizer.bos_token_id, tokenizer.eos_token_id):
+        if token_id is not None:
+            return int(token_id)
+    raise BadDataError(
+        "the first message is a reply, and the model has no start token to predict it from",
+        where=f"conversation {conversation.title!r}, turn 1",
+        remedy="Put a user message before it, or use the template rendering.",
+    )
+
+
+def _render_template(conversation: Conversation, tokenizer: Tokenizer) -> list[RenderedTurn]:
+    if not tokenizer.chat_template:
+        raise ChatTemplateError(
+            "the model has no chat template",
+            where="rendering",
+            remedy="Choose the plain rendering, or an instruct model that has a template.",
+        )
+    messages = chat_messages(conversation)
+    offset = len(messages) - len(conversation.messages)
+    turns: list[RenderedTurn] = []
+    for position, message in enumerate(conversation.messages):
+        if message.role is not Role.ASSISTANT:
+            continue
+        history, reply = messages[: offset + position], messages[offset + position]
+        try:
+            turns.append(_render_turn(len(turns), history, reply, message, tokenizer))
+        except ChatTemplateError as error:
+            raise ChatTemplateError(
+                error.what,
+                where=f"conversation {conversation.title!r}, turn {len(turns) + 1}",
+                remedy=error.remedy,
+            ) from error
+    return turns
+
+
+def _render_turn(
+    turn: int,
+    history: list[dict[str, Any]],
+    reply: dict[str, Any],
+    message: Message,
+    tokenizer: Tokenizer,
+) -> RenderedTurn:
+    # A template with a thinking switch (Qwen3's) shows a reply without thoughts after an empty
+    # think block. Asking for that block puts it into the prompt, where a chat that does not
+    # think has it too, and leaves in the response just what was written.
+    thinking = "<think>" in message.content
+    prompt = _apply_template(tokenizer, history, thinking=thinking, add_generation_prompt=True)
+    prompt_ids = tuple(tokenizer.encode(prompt, add_special_tokens=False))
+    if message.token_ids and message.logprobs and _still_says(message, tokenizer):
+        return RenderedTurn(
+            turn=turn,
+            prompt_ids=prompt_ids,
+            response_ids=message.token_ids,
+            sampled_logprobs=message.logprobs,
+        )
+    whole = _apply_template(tokenizer, [*history, reply], thinking=thinking)
+    response = whole[len(prompt) :] if whole.startswith(prompt) else message.content
+    response_ids = _up_to_end_of_turn(
+        tokenizer.encode(response, add_special_tokens=False), tokenizer
+    )
+    return RenderedTurn(turn=turn, prompt_ids=prompt_ids, response_ids=tuple(response_ids))
+
+
+def _still_says(message: Message, tokenizer: Tokenizer) -> bool:
+    """Whether the stored ids still spell the message: it may have been edited since."""
+    ids, logprobs = message.token_ids or (), message.logprobs or ()
+    text = str(tokenizer.decode(list(ids), skip_special_tokens=True))
+    return len(ids) == len(logprobs) and text.strip() == message.content.strip()
+
+
+def _up_to_end_of_turn(ids: list[int], tokenizer: Tokenizer) -> list[int]:
+    """Cut what a template writes after the end-of-turn token; add eos if it has no such token."""
+    added = tokenizer.added_tokens_decoder
+    control = {token_id for token_id, token in added.items() if token.special}
+    for end in range(len(ids), 0, -1):
+        if ids[end - 1] in control:
+            return ids[:end]
+    return [*ids, tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else ids
+
+
+def _apply_template(
+    tokenizer: Tokenizer,
+    messages: Sequence[dict[str, Any]],
+    *,
+    thinking: bool,
+    add_generation_prompt: bool = False,
+) -> str:
+    try:
+        text = tokenizer.apply_chat_template(
+            list(messages),
+            tokenize=False,
+            add_generation_prompt=add_generation_prompt,
+            enable_thinking=thinking,
+        )
+    except Exception as error:  # noqa: BLE001 - a template is a program of the model's authors
+        raise ChatTemplateError(
+            f"the model's chat template refuses these messages ({error})",
+            remedy="Bring the messages into the order the template wants, or render plainly.",
+        ) from error
+    return str(text)
+
+
+def _chat_message(message: Message) -> dict[str, Any]:
+    entry: dict[str, Any] = {"role": message.role.value, "content": message.content}
+    if message.tool_calls:
+        entry["tool_calls"] = list(message.tool_calls)
+    if message.tool_call_id is not None:
+        entry["tool_call_id"] = message.tool_call_id
+    return entry

@@ -1,0 +1,125 @@
+"""What a run would do with these conversations: tokens, advantages, warnings; no training."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from db.records import Conversation
+from trainer.config import TrainConfig
+from trainer.data.rendering import Tokenizer
+from trainer.data.turns import Finding, Turn, build_turns, find_problems, trainable_turns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnPreview:
+    """One line of the preview; token counts are None until a tokenizer has been at work."""
+
+    conversation: int
+    turn: int
+    title: str
+    tokens: int | None
+    response_tokens: int | None
+    reward: float | None
+    return_: float | None
+    advantage: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """The table of turns and what is worth knowing about it.
+
+    Attributes:
+        distinct_tokens: Tokens that the engine computes in one epoch: shared prefixes once.
+        turn_tokens: Tokens that one pass a turn would compute.
+    """
+
+    turns: tuple[TurnPreview, ...]
+    distinct_tokens: int | None
+    turn_tokens: int | None
+    warnings: tuple[Finding, ...]
+
+    @property
+    def blocked(self) -> bool:
+        """Whether a run with this data would be refused."""
+        return any(warning.blocking for warning in self.warnings)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the preview as JSON data, in the form that `preview --json` prints."""
+        return {
+            "turns": [
+                {
+                    "conversation": turn.conversation,
+                    "turn": turn.turn,
+                    "title": turn.title,
+                    "tokens": turn.tokens,
+                    "response_tokens": turn.response_tokens,
+                    "reward": turn.reward,
+                    "return": turn.return_,
+                    "advantage": turn.advantage,
+                }
+                for turn in self.turns
+            ],
+            "distinct_tokens": self.distinct_tokens,
+            "turn_tokens": self.turn_tokens,
+            "warnings": [
+                {
+                    "kind": warning.kind,
+                    "text": warning.text,
+                    "conversation": warning.conversation,
+                    "turn": warning.turn,
+                    "blocking": warning.blocking,
+                }
+                for warning in self.warnings
+            ],
+        }
+
+
+def preview(
+    conversations: Sequence[Conversation], config: TrainConfig, tokenizer: Tokenizer | None = None
+) -> Preview:
+    """Return what a run would train on; without a tokenizer at once, but without token counts.
+
+    Raises:
+        ChatTemplateError: if the model has no chat template, or it refuses a conversation.
+    """
+    turns = build_turns(conversations, config, tokenizer)
+    inputs = [turn.rendered for turn in trainable_turns(turns, config)]
+    return Preview(
+        turns=tuple(_line(turn) for turn in turns),
+        distinct_tokens=count_distinct(
+            [(*turn.prompt_ids, *turn.response_ids)[:-1] for turn in inputs]
+        )
+        if tokenizer
+        else None,
+        turn_tokens=sum(turn.tokens for turn in inputs) if tokenizer else None,
+        warnings=tuple(find_problems(conversations, turns, config)),
+    )
+
+
+def count_distinct(sequences: Sequence[tuple[int, ...]]) -> int:
+    """Return how many tokens a prefix tree over the sequences has.
+
+    Sorted sequences share their longest prefix with a neighbour, so each adds what follows it.
+    """
+    total, before = 0, ()
+    for sequence in sorted(sequences):
+        shared = 0
+        for left, right in zip(before, sequence, strict=False):
+            if left != right:
+                break
+            shared += 1
+        total, before = total + len(sequence) - shared, sequence
+    return total
+
+
+def _line(turn: Turn) -> TurnPreview:
+    return TurnPreview(
+        conversation=turn.conversation,
+        turn=turn.turn,
+        title=turn.title,
+        tokens=turn.rendered.tokens if turn.rendered else None,
+        response_tokens=len(turn.rendered.response_ids) if turn.rendered else None,
+        reward=turn.credit.reward,
+        return_=turn.credit.return_,
+        advantage=turn.credit.advantage,
+    )
