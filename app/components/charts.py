@@ -1,0 +1,85 @@
+"""What all charts share: layout, axes, limits, and the sentence that stands for the picture."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from app.components.palette import NEUTRAL
+
+HEIGHT = 280
+MOST_MARKERS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A chart with the words that belong to it.
+
+    Attributes:
+        key: Stable name, so that the browser updates the chart instead of building it anew.
+        guide: How to read it, and which shape should worry.
+        alt: The picture in words, for those who cannot see it.
+    """
+
+    key: str
+    title: str
+    figure: go.Figure
+    guide: str
+    alt: str
+
+
+def base_figure(y_title: str, *, x_title: str = "optimiser step") -> go.Figure:
+    """Return an empty figure in the common layout; zoom and hidden lines survive updates."""
+    figure = go.Figure()
+    figure.update_layout(
+        height=HEIGHT,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        uirevision="keep",
+        hovermode="closest",
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "title": None},
+        xaxis={"title": x_title, "rangemode": "tozero", "tickformat": "d", "automargin": True},
+        yaxis={"title": y_title, "automargin": True, "zeroline": True},
+    )
+    return figure
+
+
+def step_axis(figure: go.Figure, steps: Sequence[int]) -> None:
+    """Fit the x axis to optimiser steps, counted from 1; few steps get one tick each."""
+    last = max(steps, default=0) + 1
+    figure.update_xaxes(range=[0.5, last + 0.5], dtick=1 if last <= 12 else None)
+
+
+def line_mode(points: int) -> str:
+    """Return the trace mode: markers vanish where there are too many to tell apart."""
+    return "lines+markers" if points <= MOST_MARKERS else "lines"
+
+
+def draw_limit(figure: go.Figure, value: float, name: str, steps: Sequence[int]) -> None:
+    """Draw a horizontal limit, as a trace, so that the y axis makes room for it."""
+    last = max(steps, default=0) + 1
+    figure.add_trace(
+        go.Scatter(
+            x=[0.5, last + 0.5],
+            y=[value, value],
+            mode="lines",
+            line={"dash": "dash", "width": 1.5, "color": NEUTRAL},
+            name=name,
+            hovertemplate=f"{name}<extra></extra>",
+        )
+    )
+
+
+def signed(value: float | None, digits: int = 3) -> str:
+    """Return a number with its sign, or a dash where there is none."""
+    return "–" if value is None or not math.isfinite(value) else f"{value:+.{digits}f}"
+
+
+def first_to_last(values: Sequence[float], digits: int = 3) -> str:
+    """Return "0.12 at first, 0.34 at last" of the finite values, for a chart's text summary."""
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
+        return "no values yet"
+    if len(finite) == 1:
+        return f"{finite[0]:.{digits}f}"
+    return f"{finite[0]:.{digits}f} at first, {finite[-1]:.{digits}f} at last"
