@@ -45,7 +45,9 @@ CORPUS = (
 
 CHATML_TEMPLATE = (
     "{%- for message in messages -%}"
-    "{{ '<|turn|>' + message.role + '\\n' + (message.content or '') + '<|end|>\\n' }}"
+    "{{ '<|turn|>' + message.role + '\\n' + (message.content or '') }}"
+    "{%- if message.tool_calls -%}{{ message.tool_calls | tojson }}{%- endif -%}"
+    "{{ '<|end|>\\n' }}"
     "{%- endfor -%}"
     "{%- if add_generation_prompt -%}{{ '<|turn|>assistant\\n' }}{%- endif -%}"
 )

@@ -159,7 +159,7 @@ def _render_turn(
     # think block. Asking for that block puts it into the prompt, where a chat that does not
     # think has it too, and leaves in the response just what was written.
     thinking = "<think>" in message.content
-    prompt = _apply_template(tokenizer, history, thinking=thinking, add_generation_prompt=True)
+    prompt = _prompt_text(history, reply, tokenizer, thinking=thinking)
     prompt_ids = tuple(tokenizer.encode(prompt, add_special_tokens=False))
     if message.token_ids and message.logprobs and _still_says(message, tokenizer):
         return RenderedTurn(
@@ -174,6 +174,24 @@ def _render_turn(
         tokenizer.encode(response, add_special_tokens=False), tokenizer
     )
     return RenderedTurn(turn=turn, prompt_ids=prompt_ids, response_ids=tuple(response_ids))
+
+
+def _prompt_text(
+    history: list[dict[str, Any]], reply: dict[str, Any], tokenizer: Tokenizer, *, thinking: bool
+) -> str:
+    if history:
+        return _apply_template(tokenizer, history, thinking=thinking, add_generation_prompt=True)
+    # An empty history cannot be rendered, but a conversation may open with a reply: what the
+    # template writes before it is all that the model sees.
+    whole = _apply_template(tokenizer, [reply], thinking=thinking)
+    said = str(reply["content"]).strip()
+    start = whole.rfind(said) if said else 0
+    if start <= 0:
+        raise ChatTemplateError(
+            "the chat template shows no prompt for a reply that nothing precedes",
+            remedy="Put a user message or a system prompt before it, or render plainly.",
+        )
+    return whole[:start]
 
 
 def _still_says(message: Message, tokenizer: Tokenizer) -> bool:
@@ -207,7 +225,7 @@ def _apply_template(
             add_generation_prompt=add_generation_prompt,
             enable_thinking=thinking,
         )
-    except Exception as error:  # noqa: BLE001 - a template is a program of the model's authors
+    except Exception as error:  # a template is a program of the model's authors: anything can come
         raise ChatTemplateError(
             f"the model's chat template refuses these messages ({error})",
             remedy="Bring the messages into the order the template wants, or render plainly.",

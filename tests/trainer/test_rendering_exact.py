@@ -1,0 +1,172 @@
+"""Template rendering is exact: each turn's prompt and response are what the model sees and says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoTokenizer
+
+from db.enums import Role
+from db.records import Conversation, Message
+from tests.conftest import TinyModels
+from tests.models import END
+from trainer.config import Rendering
+from trainer.data.rendering import RenderedTurn, render_conversation
+
+SAID = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL}
+CALL = {"id": "c1", "type": "function", "function": {"name": "order", "arguments": '{"no": 7}'}}
+
+CONVERSATIONS = {
+    "dialogue": [
+        ("user", "What is the capital of France?"),
+        ("assistant", "The capital of France is Paris."),
+        ("user", "How many people live there?"),
+        ("assistant", "Approximately 2.2 million."),
+        ("user", "Thanks"),
+        ("assistant", "You are welcome!"),
+    ],
+    "system prompt": [
+        ("system", "Answer in one word."),
+        ("user", "The capital of France?"),
+        ("assistant", "Paris"),
+        ("user", "Of Peru?"),
+        ("assistant", "Lima"),
+    ],
+    "tool messages": [
+        ("user", "Where is my order?"),
+        ("assistant", "Let me look."),
+        ("tool", '{"state": "on its way"}'),
+        ("assistant", "It is on its way."),
+    ],
+    "assistant opening": [
+        ("assistant", "Hello, can I help you?"),
+        ("user", "Yes"),
+        ("assistant", "Please go on."),
+    ],
+    "two user messages in a row": [
+        ("user", "Hi"),
+        ("user", "My order has not arrived."),
+        ("assistant", "I am sorry to hear that."),
+        ("user", "And now?"),
+    ],
+    "two replies in a row": [
+        ("user", "Hi"),
+        ("assistant", "One moment"),
+        ("assistant", "Here I am."),
+    ],
+    "the same turn again and again": [("user", "More"), ("assistant", "No.")] * 4,
+    "text that is not plain": [
+        ("user", "Grüße 🙂\n\n  two lines  "),
+        ("assistant", "<b>Paris</b>\n- 2.2\n- 漢字"),
+    ],
+}
+
+HISTORIES = [pytest.param(messages, id=name) for name, messages in CONVERSATIONS.items()]
+TEMPLATES = ["llama", "qwen3", "qwen3-prefilled"]
+
+
+def _conversation(messages: list[tuple[str, str]]) -> Conversation:
+    system = messages[0][1] if messages[0][0] == "system" else ""
+    return Conversation(
+        system=system,
+        messages=tuple(
+            Message(role=SAID[role], content=content) for role, content in messages[bool(system) :]
+        ),
+    )
+
+
+def _seen(tokenizer: Any, messages: list[tuple[str, str]]) -> list[int]:
+    """The ids that a chat without thinking would send to the model for the next reply."""
+    if not messages:  # no template renders nothing: take what it writes before an opening reply
+        opening = [{"role": "assistant", "content": "§"}]
+        text = tokenizer.apply_chat_template(opening, tokenize=False)
+        return tokenizer.encode(text.split("§")[0])
+    return tokenizer.apply_chat_template(
+        [{"role": role, "content": content} for role, content in messages],
+        add_generation_prompt=True,
+        enable_thinking=False,
+        return_dict=False,
+    )
+
+
+def _render(tokenizer: Any, messages: list[tuple[str, str]]) -> list[RenderedTurn]:
+    return render_conversation(_conversation(messages), tokenizer, Rendering.TEMPLATE)
+
+
+def _replies(messages: list[tuple[str, str]]) -> list[int]:
+    return [position for position, (role, _) in enumerate(messages) if role == "assistant"]
+
+
+@pytest.mark.parametrize("model", TEMPLATES)
+@pytest.mark.parametrize("messages", HISTORIES)
+def test_prompt_is_what_the_model_would_see_at_that_turn(
+    tiny_models: TinyModels, model: str, messages: list[tuple[str, str]]
+) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(tiny_models(model))
+    turns = _render(tokenizer, messages)
+    positions = _replies(messages)
+    assert [turn.turn for turn in turns] == list(range(len(positions)))
+    for turn, position in zip(turns, positions, strict=True):
+        assert list(turn.prompt_ids) == _seen(tokenizer, messages[:position])
+
+
+@pytest.mark.parametrize("model", TEMPLATES)
+@pytest.mark.parametrize("messages", HISTORIES)
+def test_response_is_the_reply_and_the_end_of_turn_token_and_nothing_after(
+    tiny_models: TinyModels, model: str, messages: list[tuple[str, str]]
+) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(tiny_models(model))
+    end = tokenizer.convert_tokens_to_ids(END)
+    for turn, position in zip(_render(tokenizer, messages), _replies(messages), strict=True):
+        reply = tokenizer.encode(messages[position][1])
+        assert list(turn.response_ids) == [*reply, end]
+
+
+def test_rewritten_history_lacks_the_thinking_that_its_own_turn_was_trained_on(
+    tiny_qwen3: Path,
+) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(tiny_qwen3)
+    thought = "<think>\nA city.\n</think>\n\nParis"
+    messages = [("user", "Capital?"), ("assistant", thought), ("user", "And?"), ("assistant", "No")]
+    first, second = _render(tokenizer, messages)
+
+    # A reply that thinks is what the model emits when it is asked to think.
+    assert (
+        tokenizer.decode(first.prompt_ids) == "<|turn|>user\nCapital?<|end|>\n<|turn|>assistant\n"
+    )
+    assert tokenizer.decode(first.response_ids) == thought + END
+    assert tokenizer.decode(second.prompt_ids) == (
+        "<|turn|>user\nCapital?<|end|>\n<|turn|>assistant\nParis<|end|>\n"
+        "<|turn|>user\nAnd?<|end|>\n<|turn|>assistant\n<think>\n\n</think>\n\n"
+    )
+    assert tokenizer.decode(second.response_ids) == "No" + END
+
+
+def test_tool_calls_are_part_of_the_response(tiny_llama: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(tiny_llama)
+    conversation = Conversation(
+        messages=(
+            Message(role=Role.USER, content="Where is it?"),
+            Message(role=Role.ASSISTANT, content="", tool_calls=(CALL,)),
+            Message(role=Role.TOOL, content="on its way", tool_call_id="c1"),
+            Message(role=Role.ASSISTANT, content="On its way."),
+        )
+    )
+    calls, answer = render_conversation(conversation, tokenizer, Rendering.TEMPLATE)
+    text = tokenizer.decode(calls.response_ids)
+    assert json.loads(text.removesuffix(END)) == [CALL]
+    assert text in tokenizer.decode(answer.prompt_ids)
+    assert tokenizer.decode(answer.response_ids) == "On its way." + END
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("messages", HISTORIES)
+def test_the_embedded_model_sees_its_own_template(
+    smollm2: Path, messages: list[tuple[str, str]]
+) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(smollm2)
+    end = tokenizer.convert_tokens_to_ids("<|im_end|>")
+    for turn, position in zip(_render(tokenizer, messages), _replies(messages), strict=True):
+        assert list(turn.prompt_ids) == _seen(tokenizer, messages[:position])
+        assert list(turn.response_ids) == [*tokenizer.encode(messages[position][1]), end]
