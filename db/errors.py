@@ -37,3 +37,7 @@ class ConflictError(EveryTurnError):
 
 class SettingsError(EveryTurnError):
     """An environment variable or a folder that EveryTurn needs cannot be used."""
+
+
+class StorageError(EveryTurnError):
+    """The database itself cannot be read or written (disk full, locked, damaged, unreachable)."""

@@ -1,0 +1,1 @@
+"""Conversation formats: bytes to conversations and back; no database in it."""
