@@ -136,7 +136,7 @@ class TrainConfig:
     max_context_tokens: int = setting(
         1024,
         "Context limit",
-        "Longest model input of a turn. Longer turns are refused before training starts.",
+        "Longest model input of a turn. Longer turns are named and left out of training.",
         unit="tokens",
         limits=Limits(low=8, high=131072),
     )
@@ -252,7 +252,7 @@ class TrainConfig:
     max_kl: float = setting(
         0.5,
         "KL limit",
-        "The run ends early, keeping its adapter, once an epoch's mean KL to the old policy "
+        "The run ends early, keeping its adapter, once a step's mean KL to the old policy "
         "passes this; 0 switches the limit off.",
         unit="nats/token",
         limits=Limits(low=0, high=100),
@@ -312,8 +312,8 @@ class TrainConfig:
     @classmethod
     def for_preset(cls, preset: Preset, **overrides: Any) -> Self:
         """Return a preset with some of its settings replaced."""
-        base: dict[str, Any] = RECIPE_SETTINGS if preset is Preset.RECIPE else {}
-        return cls(**{**base, "preset": preset, **_known(overrides)})
+        base = RECIPE_SETTINGS if preset is Preset.RECIPE else {}
+        return cls.from_json({**base, "preset": preset, **overrides})
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some settings changed."""
@@ -373,14 +373,14 @@ def _known(data: Mapping[str, Any]) -> dict[str, Any]:
     return dict(data)
 
 
-def _parse(name: str, text: str, kind: type) -> Any:
+def _parse(name: str, text: str, kind: type[Any]) -> Any:
     try:
         return kind(text)
     except ValueError:
         raise ConfigError(f"{text!r} is not {_describe(kind)}", where=f"setting {name}") from None
 
 
-def _coerce(name: str, value: Any, kind: type) -> Any:
+def _coerce(name: str, value: Any, kind: type[Any]) -> Any:
     """Return `value` as `kind`, allowing an int for a float and a string for an enum."""
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
@@ -391,7 +391,8 @@ def _coerce(name: str, value: Any, kind: type) -> Any:
     return value
 
 
-def _describe(kind: type) -> str:
+def _describe(kind: type[Any]) -> str:
     if issubclass(kind, StrEnum):
         return "one of " + ", ".join(kind)
-    return {int: "a whole number", float: "a number", str: "text"}[kind]
+    names: dict[type, str] = {int: "a whole number", float: "a number", str: "text"}
+    return names[kind]

@@ -1,0 +1,1 @@
+"""A run's life as a process: launch, worker, recorder, checkpoint, reconcile, download."""

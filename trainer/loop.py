@@ -1,0 +1,318 @@
+"""Multi-turn PPO as a story: render, credit, old logprobs, then step after step to an adapter."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from db.records import Conversation, StepMetric, TurnMetric
+from trainer.config import (
+    RECIPE_OLD_LOGPROB,
+    Guard,
+    LossName,
+    LossScale,
+    OldLogprobs,
+    TrainConfig,
+)
+from trainer.data.datums import build_datum
+from trainer.data.rendering import Tokenizer
+from trainer.data.turns import TrainableTurn, build_turns, find_problems, trainable_turns
+from trainer.engine.client import TrainingClient
+from trainer.engine.metrics import LossConfig, TurnFigures, turn_figures
+from trainer.engine.types import AdamParams, Datum
+from trainer.errors import BadDataError, NotFiniteError
+from trainer.export import write_adapter
+from trainer.plan import Step, learning_rate, make_plan
+from trainer.runs.checkpoint import Progress, last_checkpoint, save_checkpoint
+from trainer.runs.folder import RunFolder
+from trainer.runs.recorder import Recorder
+from trainer.samples import sample_after, sample_before
+from trainer.summary import write_summary
+
+CHECKPOINT_EVERY_S = 60.0
+"""A checkpoint is written at the end of each epoch, and at least this often between steps."""
+
+
+class Ending(StrEnum):
+    """How the loop came to its end."""
+
+    FINISHED = "finished"
+    EARLY = "early"
+    STOPPED = "stopped"
+
+
+def train(
+    conversations: Sequence[Conversation],
+    config: TrainConfig,
+    client: TrainingClient,
+    folder: RunFolder,
+    recorder: Recorder,
+    *,
+    load_s: float,
+) -> Ending:
+    """Train an adapter, going on from the folder's last checkpoint if it has one.
+
+    Leaves `adapter/`, `samples.json` and `summary.json` in the folder; after a stop only the
+    checkpoint, from which the same call goes on.
+
+    Args:
+        conversations: The data, in the order that metrics number it by.
+        config: The configuration.
+        client: A training client for the base model with a fresh adapter.
+        folder: The run's folder.
+        recorder: Takes the metrics, and says whether to stop.
+        load_s: Seconds that loading the model took, for the summary.
+
+    Raises:
+        BadDataError: if nothing in the data can be trained on.
+        NotFiniteError: if a loss or gradient is NaN or Inf; names step, conversation and turn.
+    """
+    started = time.perf_counter()
+    turns = prepare(conversations, config, client.get_tokenizer())
+    plan = make_plan(turns, config)
+    checkpoint = last_checkpoint(folder)
+    if checkpoint is None:
+        recorder.rewind(-1)
+        recorder.progress(0.0, "asking the base model the sample prompts")
+        sample_before(conversations, config, client, folder)
+        recorder.progress(0.0, "measuring the data's log-probabilities before training")
+        progress = Progress(step=0, old_logprobs=behaviour_logprobs(turns, config, client))
+    else:
+        progress = checkpoint.progress
+        client.load_state_with_optimizer(str(checkpoint.state)).result()
+        recorder.rewind(progress.step - 1)
+
+    session = _Session(config=config, client=client, turns=turns, plan=plan, recorder=recorder)
+    ending, saved_at = Ending.FINISHED, time.perf_counter()
+    for step in plan[progress.step :]:
+        outcome = session.run(step, progress)
+        if outcome is None:
+            ending = Ending.STOPPED
+            break
+        progress = outcome.progress
+        last_of_epoch = step is plan[-1] or plan[step.index + 1].epoch > step.epoch
+        if last_of_epoch or time.perf_counter() - saved_at > CHECKPOINT_EVERY_S:
+            _save(folder, progress, client)
+            saved_at = time.perf_counter()
+        if config.max_kl and outcome.kl > config.max_kl:
+            ending = Ending.EARLY
+            break
+
+    if ending is Ending.STOPPED:
+        _save(folder, progress, client)
+        return ending
+    recorder.progress(1.0, "asking the trained model the sample prompts")
+    sample_after(config, client, folder)
+    recorder.progress(1.0, "saving the adapter")
+    total_s = load_s + time.perf_counter() - started
+    write_summary(folder, turns, plan, progress, client, ending, load_s=load_s, total_s=total_s)
+    write_adapter(client, config, folder)
+    return ending
+
+
+def prepare(
+    conversations: Sequence[Conversation], config: TrainConfig, tokenizer: Tokenizer
+) -> list[TrainableTurn]:
+    """Return the turns to train on.
+
+    Raises:
+        BadDataError: if the data cannot be trained on, with the reason.
+    """
+    table = build_turns(conversations, config, tokenizer)
+    for problem in find_problems(conversations, table, config):
+        if problem.blocking:
+            raise BadDataError(problem.text, where="data")
+    return trainable_turns(table, config)
+
+
+def behaviour_logprobs(
+    turns: Sequence[TrainableTurn], config: TrainConfig, client: TrainingClient
+) -> tuple[tuple[float, ...], ...]:
+    """Return the old log-probability of each response token of each turn.
+
+    The recipe's constant; or what was stored when the reply was sampled; or, for replies that no
+    known policy sampled, what the model says of them before the first step.
+    """
+    if config.old_logprobs is OldLogprobs.CONSTANT:
+        return tuple((RECIPE_OLD_LOGPROB,) * len(turn.rendered.response_ids) for turn in turns)
+    unknown = [turn for turn in turns if turn.rendered.sampled_logprobs is None]
+    datums = [
+        build_datum(
+            turn.rendered,
+            advantage=0.0,
+            old_logprobs=[0.0] * len(turn.rendered.response_ids),
+            off_policy=False,
+        )
+        for turn in unknown
+    ]
+    output = client.forward(datums, LossName.CROSS_ENTROPY).result()
+    measured = iter(output.loss_fn_outputs)
+    logprobs: list[tuple[float, ...]] = []
+    for turn in turns:
+        stored = turn.rendered.sampled_logprobs
+        if stored is None:
+            row = next(measured)["logprobs"].tolist()
+            stored = tuple(row[-len(turn.rendered.response_ids) :])
+        logprobs.append(stored)
+    return tuple(logprobs)
+
+
+@dataclass(frozen=True, slots=True)
+class _StepOutcome:
+    progress: Progress
+    kl: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Session:
+    """What every step of a run needs."""
+
+    config: TrainConfig
+    client: TrainingClient
+    turns: Sequence[TrainableTurn]
+    plan: Sequence[Step]
+    recorder: Recorder
+
+    def run(self, step: Step, progress: Progress) -> _StepOutcome | None:
+        """Take one optimiser step; None if a stop was asked for, with no weight changed."""
+        started, computed_before = time.perf_counter(), self.client.computed_tokens
+        all_figures: list[TurnFigures] = []
+        for number, group in enumerate(step.passes):
+            if self.recorder.progress(self._share(step, number), self._message(step)):
+                return None
+            figures = self._forward_backward(step, group, progress)
+            rows = [self._row(step, *pair) for pair in zip(group, figures, strict=True)]
+            self.recorder.turns(rows)
+            all_figures += figures
+        rate = learning_rate(self.config, step.index)
+        grad_norm = self._optimise(step, rate)
+        seconds = time.perf_counter() - started
+        computed = self.client.computed_tokens - computed_before
+        tokens = sum(figure.tokens for figure in all_figures)
+        kl = sum(figure.kl_mean * figure.tokens for figure in all_figures) / tokens
+        self.recorder.step(
+            StepMetric(
+                step=step.index,
+                epoch=step.epoch,
+                loss=sum(figure.loss_sum for figure in all_figures) / tokens,
+                grad_norm=grad_norm,
+                lr=rate,
+                kl=kl,
+                tokens_per_s=computed / seconds,
+                memory_bytes=self.client.peak_memory_bytes(),
+                seconds=seconds,
+            )
+        )
+        return _StepOutcome(progress.after_step(seconds=seconds, computed_tokens=computed), kl)
+
+    def _forward_backward(
+        self, step: Step, group: Sequence[int], progress: Progress
+    ) -> list[TurnFigures]:
+        weight = 1.0
+        if self.config.loss_scale is LossScale.TRAINED_TOKENS:
+            weight /= sum(len(self.turns[p].rendered.response_ids) for p in step.turns)
+        datums = [self._datum(position, progress, weight) for position in group]
+        try:
+            output = self.client.forward_backward(
+                datums, self.config.loss, _loss_fn_config(self.config)
+            ).result()
+        except NotFiniteError as error:
+            raise self._at_turn(error, step, group) from error
+        return [
+            turn_figures(
+                self.config.loss,
+                datum,
+                fields["logprobs"],
+                _loss_config(self.config),
+            )
+            for datum, fields in zip(datums, output.loss_fn_outputs, strict=True)
+        ]
+
+    def _datum(self, position: int, progress: Progress, weight: float) -> Datum:
+        turn = self.turns[position]
+        unsampled = turn.rendered.sampled_logprobs is None
+        return build_datum(
+            turn.rendered,
+            advantage=turn.advantage,
+            old_logprobs=progress.old_logprobs[position],
+            off_policy=unsampled and self.config.guard is Guard.TRUNCATE,
+            weight=weight,
+        )
+
+    def _optimise(self, step: Step, rate: float) -> float:
+        """Take the optimiser step; return the gradient's L2 norm before clipping."""
+        params = AdamParams(
+            learning_rate=rate,
+            beta1=self.config.adam_beta1,
+            beta2=self.config.adam_beta2,
+            eps=self.config.adam_eps,
+            weight_decay=self.config.weight_decay,
+            grad_clip_norm=self.config.grad_clip_norm,
+        )
+        try:
+            return self.client.optim_step(params).result().metrics["grad_norm:last"]
+        except NotFiniteError as error:
+            raise self._at_turn(error, step, ()) from error
+
+    def _row(self, step: Step, position: int, figures: TurnFigures) -> TurnMetric:
+        turn = self.turns[position]
+        return TurnMetric(
+            epoch=step.epoch,
+            step=step.index,
+            conversation=turn.conversation,
+            turn=turn.turn,
+            tokens=turn.rendered.tokens,
+            response_tokens=figures.tokens,
+            reward=turn.reward,
+            advantage=turn.advantage,
+            loss_mean=figures.loss_mean,
+            loss_sum=figures.loss_sum,
+            ratio_mean=figures.ratio_mean,
+            clipfrac=figures.clipfrac,
+            clipfrac_binding=figures.clipfrac_binding,
+            kl_mean=figures.kl_mean,
+            logprob_mean=figures.logprob_mean,
+        )
+
+    def _at_turn(self, error: NotFiniteError, step: Step, group: Sequence[int]) -> NotFiniteError:
+        """Say in the run's own terms where the number that is none turned up."""
+        where = f"step {step.index + 1}"
+        if error.datum is not None:
+            where += f", {self.turns[group[error.datum]].place}"
+        return NotFiniteError(error.what, where=where, remedy=error.remedy)
+
+    def _share(self, step: Step, passes_done: int) -> float:
+        return (step.index + passes_done / len(step.passes)) / len(self.plan)
+
+    def _message(self, step: Step) -> str:
+        return (
+            f"epoch {step.epoch + 1}/{self.config.epochs} · step {step.index + 1}/{len(self.plan)}"
+        )
+
+
+def _loss_config(config: TrainConfig) -> LossConfig:
+    return LossConfig(
+        clip_low=config.clip_low,
+        clip_high=config.clip_high,
+        truncate_off_policy=config.guard is Guard.TRUNCATE,
+    )
+
+
+def _loss_fn_config(config: TrainConfig) -> dict[str, Any]:
+    """Return the loss settings under the names of the Tinker API."""
+    if config.loss is not LossName.PPO:
+        return {}
+    return {
+        "clip_low_threshold": config.clip_low,
+        "clip_high_threshold": config.clip_high,
+        "truncate_off_policy": float(config.guard is Guard.TRUNCATE),
+    }
+
+
+def _save(folder: RunFolder, progress: Progress, client: TrainingClient) -> None:
+    def save_state(path: Path) -> None:
+        client.save_state(str(path)).result()
+
+    save_checkpoint(folder, progress, save_state)

@@ -1,0 +1,154 @@
+"""The folder of one run: where each file is, and how it is written so that it is never half."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.errors import CheckpointError
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Names of everything that a run reads and writes."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """The frozen configuration, as JSON."""
+        return self.path / "config.json"
+
+    @property
+    def data(self) -> Path:
+        """The frozen copy of the conversations, in the native format."""
+        return self.path / "data.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """What the run's process printed."""
+        return self.path / "run.log"
+
+    @property
+    def metrics(self) -> Path:
+        """One JSON object per turn and epoch."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def samples(self) -> Path:
+        """Answers to a few prompts before and after training."""
+        return self.path / "samples.json"
+
+    @property
+    def summary(self) -> Path:
+        """Totals of the finished run."""
+        return self.path / "summary.json"
+
+    @property
+    def adapter(self) -> Path:
+        """The trained adapter in PEFT's layout, with tokenizer and model card."""
+        return self.path / "adapter"
+
+    @property
+    def checkpoints(self) -> Path:
+        """One folder a checkpoint, named by its optimiser step."""
+        return self.path / "checkpoints"
+
+    def log_tail(self, lines: int = 20, limit_bytes: int = 64_000) -> str:
+        """Return the last lines of the log, empty if there is none."""
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - limit_bytes))
+            text = file.read().decode("utf-8", errors="replace")
+        return "\n".join(text.splitlines()[-lines:])
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON so that a reader sees the old file or the new one, never a part."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text through a temporary file, flushed to disk, then renamed."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file of a run.
+
+    Raises:
+        CheckpointError: if it is missing or not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(
+            f"cannot read it ({error})", where=str(path), remedy="Start the run anew."
+        ) from error
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder that becomes `path`, whole and on disk, when the block ends.
+
+    An existing folder at `path` is replaced. If the block raises, nothing changes.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        yield temporary
+        for file in temporary.rglob("*"):
+            _flush(file)
+        _flush(temporary)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    if path.exists():
+        retired = path.with_name(f".{path.name}.old")
+        shutil.rmtree(retired, ignore_errors=True)
+        path.rename(retired)
+        temporary.rename(path)
+        shutil.rmtree(retired)
+    else:
+        temporary.rename(path)
+    _flush(path.parent)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, or of a folder's files with their names, as hex."""
+    digest = hashlib.sha256()
+    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    for file in files:
+        if path.is_dir():
+            digest.update(f"{file.relative_to(path)}\0".encode())
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def size_of(path: Path) -> int:
+    """Return the size of a file, or of all files of a folder, in bytes."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
