@@ -5,10 +5,17 @@ Nothing that matters lives here: only what a page needs to remember between two 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 from uuid import uuid4
 
 import streamlit as st
+
+from app.components.draft import Draft
+from db.errors import EveryTurnError
+
+if TYPE_CHECKING:
+    from app.metrics import RunMetrics
+    from app.token_counts import CountJob
 
 T = TypeVar("T")
 
@@ -37,6 +44,27 @@ class Slot(Generic[T]):
 
 LAUNCH_TOKEN: Slot[str] = Slot("launch.token", lambda: uuid4().hex)
 """Names one intention to start a run, so that two clicks make one run."""
+
+RUN_METRICS: Slot["RunMetrics | None"] = Slot("run.metrics", lambda: None)
+"""The figures of the run looked at last, so that only new ones are read."""
+
+COUNT_JOBS: Slot["dict[str, CountJob]"] = Slot("launch.count_jobs", dict)
+"""The launch page's token counts, done or under way, by what they count."""
+
+FAILURE: Slot[EveryTurnError | None] = Slot("failure", lambda: None)
+"""What went wrong in a widget's callback, until the page has shown it."""
+
+NOTICE: Slot[str] = Slot("notice", str)
+"""What a finished action has to tell (Markdown), until the next page has shown it."""
+
+DRAFT: Slot[Draft | None] = Slot("draft", lambda: None)
+"""The conversation in the editor, until it is saved or discarded."""
+
+TABLE_VERSION: Slot[int] = Slot("conversations.version", int)
+"""Part of the table's widget key: a new number forgets which rows were chosen."""
+
+UPLOAD_VERSION: Slot[int] = Slot("import.version", int)
+"""Part of the upload's widget key: a new number empties the upload field."""
 
 
 def widget_value(key: str) -> object:

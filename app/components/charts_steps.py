@@ -71,7 +71,7 @@ def kl_chart(steps: Sequence[StepMetric], max_kl: float) -> Chart:
         title="KL to the old policy",
         y_title="nats per token",
         guide="How far the model has moved from where it started."
-        + (f" The run ends early once an epoch's mean passes {max_kl:g}." if max_kl else "")
+        + (f" The run ends early once it passes {max_kl:g}." if max_kl else "")
         + " A steep rise means that it is leaving the data behind.",
     )
     _limit_in_sight(chart.figure, steps, [step.kl for step in steps], max_kl, "KL limit")

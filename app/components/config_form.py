@@ -1,0 +1,125 @@
+"""The settings form, built from `TrainConfig`: label, help, unit and limits come from its fields."""
+
+import dataclasses
+import math
+from typing import Any, get_type_hints
+
+import streamlit as st
+
+from trainer.config import CreditMode, Limits, LossName, OldLogprobs, Preset, TrainConfig
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "From scores to advantages": ("credit", "gamma", "outcome_weight"),
+    "What a turn looks like": ("rendering", "max_context_tokens"),
+    "Loss": ("loss", "clip_low", "clip_high", "guard", "old_logprobs", "loss_scale", "max_kl"),
+    "Training": ("epochs", "batch_conversations", "learning_rate", "warmup_steps"),
+    "Adapter": ("lora_rank", "lora_alpha"),
+    "Optimiser": ("adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "grad_clip_norm"),
+    "Machine": ("device", "token_budget", "seed"),
+    "Samples before and after": ("sample_prompts", "sample_tokens"),
+}
+"""Every setting that the form offers; `preset` and `base_model` are chosen above it."""
+
+_FIELDS = {field.name: field for field in dataclasses.fields(TrainConfig)}
+_TYPES = get_type_hints(TrainConfig)
+
+
+def settings_form(preset: Preset, base_model: str) -> TrainConfig:
+    """Show the settings in groups, folded, and return the configuration they make.
+
+    Raises:
+        ConfigError: if the settings contradict each other.
+    """
+    start = TrainConfig.for_preset(preset, base_model=base_model)
+    chosen: dict[str, Any] = {}
+    with st.expander("More settings", icon=":material/tune:"):
+        groups = list(GROUPS.items())
+        for column, part in zip(st.columns(2, gap="large"), (groups[:3], groups[3:]), strict=True):
+            with column:
+                for title, names in part:
+                    st.markdown(f"**{title}**")
+                    for name in names:
+                        if matters(name, start.replace(**chosen)):
+                            chosen[name] = _widget(name, start)
+    config = start.replace(**chosen)
+    changed = changes(start, config)
+    if changed:
+        st.caption(f"Changed from the {preset.value} method: " + ", ".join(changed))
+    return config
+
+
+def matters(name: str, config: TrainConfig) -> bool:
+    """Return whether a setting changes anything under the settings chosen so far."""
+    if name == "gamma":
+        return config.credit is CreditMode.RETURN_TO_GO
+    if name == "outcome_weight":
+        return config.credit in (CreditMode.RETURN_TO_GO, CreditMode.OUTCOME)
+    if name in ("clip_low", "clip_high"):
+        return config.loss is LossName.PPO
+    if name in ("old_logprobs", "max_kl"):
+        return config.loss is not LossName.CROSS_ENTROPY
+    if name == "guard":
+        return (
+            config.loss is not LossName.CROSS_ENTROPY
+            and config.old_logprobs is OldLogprobs.STORED_OR_RECOMPUTED
+        )
+    return True
+
+
+def changes(start: TrainConfig, config: TrainConfig) -> list[str]:
+    """Return "label new value" for each setting that differs."""
+    before, after = start.to_json(), config.to_json()
+    return [
+        f"{_FIELDS[name].metadata['label']} {display(after[name])}"
+        for name in after
+        if after[name] != before[name]
+    ]
+
+
+def labelled(config: TrainConfig) -> list[tuple[str, str, str]]:
+    """Return (label, value with unit, help) of every setting that matters, in the form's order."""
+    names = ["preset", "base_model", *(name for group in GROUPS.values() for name in group)]
+    values = config.to_json()
+    rows: list[tuple[str, str, str]] = []
+    for name in names:
+        if matters(name, config):
+            meta = _FIELDS[name].metadata
+            value = f"{display(values[name])} {meta['unit']}".strip()
+            rows.append((meta["label"], value, meta["help"]))
+    return rows
+
+
+def display(value: str | float) -> str:
+    """Return a setting's value as people write it: 1e-12 stays short, names lose underscores."""
+    return value.replace("_", " ") if isinstance(value, str) else f"{value:g}"
+
+
+def _widget(name: str, start: TrainConfig) -> Any:
+    meta = _FIELDS[name].metadata
+    label = f"{meta['label']} ({meta['unit']})" if meta["unit"] else meta["label"]
+    # The preset is part of the key: each method shows, and keeps, its own values.
+    key = f"launch_{start.preset.value}_{name}"
+    value = start.to_json()[name]
+    if isinstance(value, str):
+        options = [member.value for member in _TYPES[name]]
+        return st.selectbox(
+            label, options, index=options.index(value), format_func=display,
+            help=meta["help"], key=key,
+        )  # fmt: skip
+    limits: Limits = meta["limits"]
+    help = f"{meta['help']} It must be {limits}."
+    if isinstance(value, int):
+        return st.number_input(
+            label, min_value=int(limits.low), max_value=int(limits.high), value=value, step=1,
+            help=help, key=key,
+        )  # fmt: skip
+    step = step_of(value)
+    return st.number_input(
+        label, min_value=step if limits.exclusive else float(limits.low),
+        max_value=float(limits.high), value=value, step=step, format="%g", help=help, key=key,
+    )  # fmt: skip
+
+
+def step_of(value: float) -> float:
+    """Return a tenth of the value's leading digit's place: 0.0001 -> 0.00001, 32.0 -> 1."""
+    return 0.1 if value == 0 else 10.0 ** (math.floor(math.log10(abs(value))) - 1)

@@ -1,0 +1,102 @@
+"""The launch page's fourth part: what the run would do with each turn, and what stands in its way."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from app.components.format import counted, plain
+from app.components.run_status import REFRESH_S
+from app.components.turn_table import turn_table
+from app.token_counts import CountJob, TokenCounts, token_counts
+from db.records import Conversation
+from trainer.config import TrainConfig
+from trainer.data.turns import Finding
+from trainer.preview import Preview
+
+_SUMMARIES = {
+    "unscored": ("conversation without a score", "conversations without a score"),
+    "partly_scored": ("conversation with unscored turns", "conversations with unscored turns"),
+    "no_signal": ("conversation without a signal", "conversations without a signal"),
+    "too_long": ("turn over the context limit", "turns over the context limit"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """The verdict: what forbids the start, empty if nothing does."""
+
+    blocking: tuple[str, ...]
+
+
+def show_check(
+    conversations: Sequence[Conversation], config: TrainConfig, table: Preview, *, model_here: bool
+) -> Check:
+    """Show the turns, the warnings and the engine's work; token counts follow when they are there."""
+    job = token_counts(conversations, config) if model_here and conversations else None
+    counts = job.counts if job and not job.pending else None
+    blocking = [finding.text for finding in table.warnings if finding.blocking]
+    warnings = [finding for finding in table.warnings if not finding.blocking]
+    if counts:
+        blocking += counts.blocking
+        warnings += [Finding(kind="too_long", text=text) for text in counts.warnings]
+    turn_table(
+        table.turns,
+        tokens=counts.turns if counts else {},
+        replies={
+            (index, turn): message.content
+            for index, conversation in enumerate(conversations)
+            for turn, message in enumerate(conversation.assistant_messages)
+        },
+        limit=config.max_context_tokens,
+        key="launch_turns",
+    )
+    _show_warnings(warnings)
+    _show_work(job, counts)
+    for text in blocking:
+        st.error(plain(text), icon=":material/block:")
+    return Check(blocking=tuple(blocking))
+
+
+def _show_warnings(warnings: Sequence[Finding]) -> None:
+    """Show one line for each kind of warning, with the places folded."""
+    if not warnings:
+        return
+    kinds: dict[str, list[Finding]] = defaultdict(list)
+    for warning in warnings:
+        kinds[warning.kind].append(warning)
+    summary = [
+        counted(len(found), *_SUMMARIES[kind]) if kind in _SUMMARIES else plain(found[0].text)
+        for kind, found in kinds.items()
+    ]
+    st.warning(" · ".join(summary), icon=":material/warning:")
+    places = [plain(warning.text) for kind in _SUMMARIES for warning in kinds.get(kind, ())]
+    if places:
+        with st.expander(f"Where ({len(places)})"):
+            st.markdown("\n".join(f"- {place}" for place in places))
+
+
+def _show_work(job: CountJob | None, counts: TokenCounts | None) -> None:
+    """Say how many tokens go through the model, or why that is not known."""
+    if counts:
+        saved = 1 - counts.distinct_tokens / counts.turn_tokens if counts.turn_tokens else 0
+        st.markdown(
+            f":material/memory: An epoch computes **{counts.distinct_tokens:,} tokens**; one pass "
+            f"for each turn would compute {counts.turn_tokens:,} ({saved:.0%} saved, because the "
+            "turns of a conversation share their beginning)."
+        )
+    elif job is None:
+        st.caption("Token counts appear once the model is on this machine.")
+    elif job.failure:
+        st.caption(f":material/info: Tokens could not be counted: {plain(job.failure)}")
+    else:
+        st.fragment(_wait_for_counts, run_every=REFRESH_S / 2)(job)
+
+
+def _wait_for_counts(job: CountJob) -> None:
+    """Look whether the child process is done; then draw the page again, with its counts."""
+    if job.pending:
+        st.caption(":material/hourglass_top: Counting tokens… you can start without them.")
+    else:
+        st.rerun()

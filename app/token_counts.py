@@ -1,0 +1,132 @@
+"""Token counts for the launch page, from a child process: tokenizers stay out of the web process."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app import data, state
+from db import formats
+from db.records import Conversation
+from trainer.config import Preset, TrainConfig
+
+COUNTED_FIELDS = ("preset", "base_model", "rendering", "max_context_tokens", "credit")
+"""The settings that token counts depend on; changing another one keeps the counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCounts:
+    """What the child process found.
+
+    Attributes:
+        turns: Tokens and reply tokens of each turn, by (conversation, turn).
+        distinct_tokens: Tokens that the engine computes in one epoch: shared beginnings once.
+        turn_tokens: Tokens that one pass for each turn would compute.
+        blocking: Findings that need token counts and forbid a start.
+        warnings: Findings that need token counts and forbid nothing.
+    """
+
+    turns: Mapping[tuple[int, int], tuple[int, int]]
+    distinct_tokens: int
+    turn_tokens: int
+    blocking: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class CountJob:
+    """One child process with its files, and its outcome once it has ended."""
+
+    process: "subprocess.Popen[bytes]"
+    folder: "tempfile.TemporaryDirectory[str]"
+    counts: TokenCounts | None = None
+    failure: str = ""
+
+    @property
+    def pending(self) -> bool:
+        """Whether the outcome is still to come; looks at the process, never waits for it."""
+        if self.counts is None and not self.failure and self.process.poll() is not None:
+            self._collect()
+        return self.counts is None and not self.failure
+
+    def stop(self) -> None:
+        """End the child if it still counts, and remove its files."""
+        if self.pending:
+            self.process.kill()
+            self.process.wait()
+            self.failure = "The count was given up."
+            self.folder.cleanup()
+
+    def _collect(self) -> None:
+        out, err = (Path(self.folder.name) / name for name in ("out.json", "err.txt"))
+        if self.process.returncode == 0:
+            self.counts = parse_counts(json.loads(out.read_text()))
+        else:
+            lines = err.read_text(errors="replace").strip().splitlines()
+            self.failure = lines[-1] if lines else f"It ended with {self.process.returncode}."
+        self.folder.cleanup()
+
+
+def token_counts(conversations: Sequence[Conversation], config: TrainConfig) -> CountJob:
+    """Return the job that counts these conversations' tokens, started if it is new.
+
+    A job for other data or settings that this session still waits for is ended.
+    """
+    text = formats.write(conversations, "native")
+    name = _fingerprint(text, config)
+    jobs = state.COUNT_JOBS.get()
+    for other in [key for key, job in jobs.items() if key != name and job.pending]:
+        jobs.pop(other).stop()
+    if name not in jobs:
+        jobs[name] = _start(text, config)
+    return jobs[name]
+
+
+def parse_counts(document: Mapping[str, Any]) -> TokenCounts:
+    """Read what `python -m trainer preview --json` printed."""
+    late = [finding for finding in document["warnings"] if finding["kind"] in _TOKEN_FINDINGS]
+    return TokenCounts(
+        turns={
+            (turn["conversation"], turn["turn"]): (turn["tokens"], turn["response_tokens"])
+            for turn in document["turns"]
+        },
+        distinct_tokens=document["distinct_tokens"],
+        turn_tokens=document["turn_tokens"],
+        blocking=tuple(finding["text"] for finding in late if finding["blocking"]),
+        warnings=tuple(finding["text"] for finding in late if not finding["blocking"]),
+    )
+
+
+_TOKEN_FINDINGS = ("too_long", "all_too_long")
+
+
+def _fingerprint(text: str, config: TrainConfig) -> str:
+    counted = {key: value for key, value in config.to_json().items() if key in COUNTED_FIELDS}
+    return hashlib.sha256(
+        json.dumps([text, counted, str(data.settings().home)]).encode()
+    ).hexdigest()
+
+
+def _start(text: str, config: TrainConfig) -> CountJob:
+    folder = tempfile.TemporaryDirectory(prefix="everyturn-preview-")
+    root = Path(folder.name)
+    (root / "data.jsonl").write_text(text)
+    command = [sys.executable, "-m", "trainer", "preview", "--json"]
+    command += ["--data", str(root / "data.jsonl"), *_arguments(config)]
+    with (root / "out.json").open("wb") as out, (root / "err.txt").open("wb") as err:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+    return CountJob(process=process, folder=folder)
+
+
+def _arguments(config: TrainConfig) -> list[str]:
+    preset = TrainConfig.for_preset(Preset(config.preset)).to_json()
+    arguments = ["--model", config.base_model, "--preset", config.preset.value]
+    for key, value in config.to_json().items():
+        if key in COUNTED_FIELDS[2:] and value != preset[key]:
+            arguments += ["--set", f"{key}={value}"]
+    return arguments

@@ -1,0 +1,124 @@
+"""Launch: choose data, model and method, see what each score will do, start the run."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+import streamlit as st
+
+from app import data, routes, state
+from app.components.config_form import settings_form
+from app.components.errors import show_error
+from app.components.format import counted, plain
+from app.components.launch_check import show_check
+from app.components.launch_choices import choose_conversations, choose_model
+from db.errors import EveryTurnError
+from db.records import Conversation
+from trainer.config import Preset, TrainConfig
+from trainer.errors import ConfigError
+from trainer.preview import preview
+from trainer.runs.launch import start_run
+
+METHODS = {
+    Preset.STANDARD: "Credits each reply with everything that follows it, compared with other "
+    "conversations. Careful steps, and a limit on how far the model may move.",
+    Preset.RECIPE: "The published recipe, exactly: each reply against its own conversation's mean, "
+    "one step an epoch. For comparison with its published figures.",
+}
+
+
+def render() -> None:
+    """Draw the page."""
+    st.title("Launch a run")
+    if data.overview().turns == 0:
+        _empty()
+        return
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        st.subheader("1 Data", anchor=False)
+        conversations = choose_conversations()
+    with right:
+        st.subheader("2 Model", anchor=False)
+        model = choose_model()
+    st.subheader("3 Method", anchor=False)
+    preset = _choose_method()
+    if model is None:
+        return
+    try:
+        config = settings_form(preset, model.name)
+    except ConfigError as error:
+        show_error(error)
+        return
+    st.subheader("4 Check", anchor=False)
+    if not conversations:
+        st.info("No conversation of this choice has a score yet.", icon=":material/grade:")
+        st.page_link(routes.LABEL, label="Score some turns", icon=":material/grade:")
+        return
+    check = show_check(
+        conversations, config, preview(conversations, config), model_here=model.available
+    )
+    _start(conversations, config, blocked=bool(check.blocking))
+
+
+def _empty() -> None:
+    st.write(
+        "A run trains the model on scored conversations. There are none yet: load an example set, "
+        "or type in or import your own, then score their turns."
+    )
+    st.page_link(routes.HOME, label="Load an example set", icon=":material/download:")
+    st.page_link(routes.CONVERSATIONS, label="Type in or import", icon=":material/add:")
+
+
+def _choose_method() -> Preset:
+    """Ask for the preset."""
+    names = [preset.value for preset in METHODS]
+    name = st.radio(
+        "Method",
+        names,
+        captions=list(METHODS.values()),
+        label_visibility="collapsed",
+        key="method",
+        bind="query-params",
+    )
+    return Preset(name)
+
+
+def _start(conversations: Sequence[Conversation], config: TrainConfig, *, blocked: bool) -> None:
+    """Ask for a name and start; the same form started twice is one run."""
+    suggestion = f"{config.preset} on {counted(len(conversations), 'conversation')}"
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    typed = left.text_input("Name of the run", placeholder=suggestion, max_chars=100)
+    clicked = right.button(
+        "Start the run",
+        type="primary",
+        icon=":material/play_arrow:",
+        disabled=blocked,
+        help="What the red message says has to be put right first." if blocked else None,
+        width="stretch",
+    )
+    if not clicked:
+        return
+    ids = [c.id for c in conversations if c.id is not None]
+    name = (typed or "").strip() or suggestion
+    try:
+        run = data.write(
+            start_run,
+            name=name,
+            conversation_ids=ids,
+            config=config,
+            start_token=_token(name, ids, config),
+        )
+    except EveryTurnError as error:
+        show_error(error)
+        return
+    st.toast(f"{plain(run.name)} is on its way.", icon=":material/rocket_launch:")
+    st.switch_page(routes.RUN, query_params={routes.RUN_PARAM: str(run.id)})
+
+
+def _token(name: str, ids: list[int], config: TrainConfig) -> str:
+    """Return a token for this form as it stands in this visit of the page."""
+    form = json.dumps([state.LAUNCH_TOKEN.get(), name, ids, config.to_json()])
+    return hashlib.sha256(form.encode()).hexdigest()
+
+
+render()
