@@ -12,11 +12,14 @@ import streamlit as st
 from db import queries
 from db.engine import Database, open_database
 from db.enums import ReviewState, RunStatus
+from db.formats import write as write_conversations
+from db.importing import import_bytes
 from db.records import (
     Artifact,
     Conversation,
     ConversationFilter,
     ConversationRow,
+    ImportReport,
     Overview,
     Run,
     ScoreEvent,
@@ -129,6 +132,22 @@ def score_events(
     """Return the latest changes to scores, newest first."""
     return _read(
         queries.score_events, conversation_id=conversation_id, user_id=user_id, limit=limit
+    )
+
+
+def preview_import(content: bytes, *, format: str, source: str) -> ImportReport:
+    """Return what importing a file would do, without doing it.
+
+    Raises:
+        DataError: if the file is not of this format.
+    """
+    return _read(import_bytes, content, format=format, source=source, dry_run=True)
+
+
+def export(filter: ConversationFilter, *, user_id: int, format: str) -> str:
+    """Return the text of a file with all conversations the filter lets through."""
+    return write_conversations(
+        conversations(tuple(conversation_ids(filter, user_id=user_id))), format
     )
 
 

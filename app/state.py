@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import streamlit as st
 
-from app.components.draft import Draft
+from app.draft import Draft
 from db.errors import EveryTurnError
 
 if TYPE_CHECKING:
@@ -70,3 +70,8 @@ UPLOAD_VERSION: Slot[int] = Slot("import.version", int)
 def widget_value(key: str) -> object:
     """Return what the widget with this key holds; only valid inside its callback."""
     return st.session_state[key]
+
+
+def widget_texts(key: str) -> tuple[str, ...]:
+    """Return the chosen texts of a multiselect; only valid inside its callback."""
+    return tuple(st.session_state[key])

@@ -1,0 +1,1 @@
+"""Rows in, widgets out: the parts that pages are put together from."""

@@ -1,12 +1,17 @@
 """Errors as a person can use them: what happened, where, and what to do."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import ParamSpec
 
 import streamlit as st
 
+from app import state
 from app.components.format import plain
 from db.errors import EveryTurnError
+
+P = ParamSpec("P")
 
 
 def show_error(error: EveryTurnError) -> None:
@@ -23,6 +28,28 @@ def shown() -> Iterator[None]:
         yield
     except EveryTurnError as error:
         show_error(error)
+
+
+def guarded(action: Callable[P, None]) -> Callable[P, None]:
+    """Wrap a widget's callback: its EveryTurnError is kept until `show_failure` shows it."""
+
+    @wraps(action)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        state.FAILURE.clear()
+        try:
+            action(*args, **kwargs)
+        except EveryTurnError as error:
+            state.FAILURE.set(error)
+
+    return run
+
+
+def show_failure() -> None:
+    """Show what went wrong in the callback before this run of the page, once."""
+    failure = state.FAILURE.get()
+    if failure is not None:
+        show_error(failure)
+        state.FAILURE.clear()
 
 
 def capitalised(text: str) -> str:

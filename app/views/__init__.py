@@ -1,0 +1,1 @@
+"""One page a file; Streamlit runs them as scripts."""

@@ -1,0 +1,54 @@
+"""What the address bar says: the numbers after `?`, read and written in one place."""
+
+import streamlit as st
+
+from app.routes import CONVERSATION_PARAM, RUN_PARAM
+
+_TURN_PARAM = "turn"
+MODE_PARAM = "mode"
+
+
+def conversation_id() -> int | None:
+    """Return the conversation that the address names, if any."""
+    return _number(CONVERSATION_PARAM)
+
+
+def run_id() -> int | None:
+    """Return the run that the address names, if any."""
+    return _number(RUN_PARAM)
+
+
+def turn() -> int | None:
+    """Return the assistant turn that the address names, counted from 0."""
+    number = _number(_TURN_PARAM)
+    return None if number is None else number - 1
+
+
+def mode() -> str:
+    """Return what is being done on the page ("new", "edit", "import", or nothing)."""
+    return st.query_params.get(MODE_PARAM, "")
+
+
+def open_conversation(conversation_id: int | None, *, mode: str = "") -> None:
+    """Point the address at a conversation of this page, or back at the list."""
+    _put(CONVERSATION_PARAM, conversation_id)
+    _put(_TURN_PARAM, None)
+    _put(MODE_PARAM, mode or None)
+
+
+def open_turn(turn: int | None) -> None:
+    """Point the address at an assistant turn, counted from 0."""
+    _put(_TURN_PARAM, None if turn is None else turn + 1)
+
+
+def _number(name: str) -> int | None:
+    text = st.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _put(name: str, value: int | str | None) -> None:
+    if value is None:
+        if name in st.query_params:
+            del st.query_params[name]
+    else:
+        st.query_params[name] = str(value)

@@ -1,0 +1,151 @@
+"""The table of conversations: search, filters, pages, and what can be done with many at once."""
+
+import streamlit as st
+
+from app import address, data, state
+from app.components.confirm import confirm_delete
+from app.components.errors import guarded
+from app.components.format import counted, row_title
+from app.components.importer import render_export
+from db import commands
+from db.records import ConversationFilter, ConversationRow, User
+
+PAGE_ROWS = 50
+SCORED = {"Any": "any", "Not scored": "none", "Partly": "partly", "Fully": "fully"}
+ORDERS = {
+    "Newest": "newest",
+    "Oldest": "oldest",
+    "Title": "title",
+    "Least scored": "least_scored",
+}
+
+
+def render_table(user: User) -> None:
+    """Show the conversations that the filters let through; one click on a row opens it."""
+    chosen = _filter()
+    count = data.count_conversations(chosen, user_id=user.id)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f":gray[{counted(count, 'conversation')}]")
+        st.space("stretch")
+        render_export(chosen, user_id=user.id, count=count)
+    if count == 0:
+        st.info("No conversation matches. Loosen the search or the filters.")
+        return
+    pages = -(-count // PAGE_ROWS)
+    body = st.container()
+    page = 1
+    if pages > 1:
+        page = st.pagination(pages, key="page", bind="query-params")
+    rows = data.conversation_rows(
+        chosen, user_id=user.id, limit=PAGE_ROWS, offset=(page - 1) * PAGE_ROWS
+    )
+    with body:
+        _rows(rows)
+
+
+def _filter() -> ConversationFilter:
+    """Draw the search field and the filters; they are kept in the address."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        text = st.text_input(
+            "Search",
+            key="search",
+            bind="query-params",
+            placeholder="Title, system prompt or any message",
+            icon=":material/search:",
+        )
+        tags = st.multiselect("Tags", data.all_tags(), key="tags", bind="query-params")
+        sources = st.multiselect("Source", data.all_sources(), key="source", bind="query-params")
+        scored = st.selectbox("Scored", list(SCORED), key="scored", bind="query-params", width=140)
+        order = st.selectbox("Order", list(ORDERS), key="order", bind="query-params", width=150)
+        archived = st.toggle("Archived", key="archived", bind="query-params")
+    return ConversationFilter(
+        text=text or "",
+        tags=tuple(tags),
+        sources=tuple(sources),
+        scored=SCORED[scored],
+        order=ORDERS[order],
+        archived=archived,
+    )
+
+
+def _rows(rows: list[ConversationRow]) -> None:
+    chosen = st.dataframe(
+        [
+            {
+                "Title": row_title(row),
+                "Turns": row.turns,
+                "Scored": f"{row.scored_turns} / {row.turns}",
+                "Mean score": row.mean_score,
+                "Tags": list(row.tags),
+                "Source": row.source,
+                "Review": row.review.value,
+                "Updated": row.updated_at,
+            }
+            for row in rows
+        ],
+        hide_index=True,
+        column_config={
+            "Title": st.column_config.TextColumn(width="large"),
+            "Turns": st.column_config.NumberColumn(width=60, help="Replies that can be scored"),
+            "Scored": st.column_config.TextColumn(width=70),
+            "Mean score": st.column_config.ProgressColumn(
+                min_value=0.0, max_value=1.0, format="%.2f", width="small"
+            ),
+            "Tags": st.column_config.ListColumn(width="medium"),
+            "Review": st.column_config.TextColumn(width=80, help="Your review of it"),
+            "Updated": st.column_config.DatetimeColumn(format="distance", width="small"),
+        },
+        key=f"conversations.{state.TABLE_VERSION.get()}",
+        on_select="rerun",
+        selection_mode=["multi-row", "single-cell"],
+        height=min(38 + 35 * len(rows), 738),
+        alt="Conversations: title, turns, scored turns, mean score, tags, source, last change",
+    )
+    if chosen.selection.cells:
+        forget_selection()
+        address.open_conversation(rows[chosen.selection.cells[0][0]].id)
+        st.rerun()
+    if chosen.selection.rows:
+        _many([rows[index] for index in chosen.selection.rows])
+    else:
+        st.caption("Click a row to open it; tick rows to tag, archive or delete them together.")
+
+
+def _many(rows: list[ConversationRow]) -> None:
+    ids = [row.id for row in rows]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{counted(len(ids), 'conversation')} chosen**")
+        with st.popover("Add a tag", icon=":material/sell:"):
+            tag = st.text_input("Tag", key="many.tag")
+            st.button("Add", disabled=not tag, on_click=_tag, args=(rows, tag))
+        all_archived = all(row.archived for row in rows)
+        st.button(
+            "Bring back" if all_archived else "Archive",
+            icon=":material/archive:",
+            on_click=archive,
+            args=(ids, not all_archived),
+        )
+        if st.button("Delete", icon=":material/delete:"):
+            confirm_delete(ids)
+
+
+def forget_selection() -> None:
+    """Untick every row of the table."""
+    state.TABLE_VERSION.set(state.TABLE_VERSION.get() + 1)
+
+
+@guarded
+def archive(ids: list[int], archived: bool) -> None:
+    """Put conversations out of sight, or bring them back."""
+    data.write(commands.set_archived, ids, archived)
+    forget_selection()
+    done = "archived" if archived else "brought back"
+    state.NOTICE.set(f"{counted(len(ids), 'conversation')} {done}.")
+
+
+@guarded
+def _tag(rows: list[ConversationRow], tag: str) -> None:
+    for row in rows:
+        data.write(commands.set_tags, [row.id], tuple(sorted({*row.tags, tag.strip()})))
+    forget_selection()
+    state.NOTICE.set(f"{counted(len(rows), 'conversation')} tagged.")

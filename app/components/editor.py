@@ -1,0 +1,186 @@
+"""The editor: a conversation written the way it will be read, message under message."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import streamlit as st
+
+from app import address, data, state
+from app import draft as drafts
+from app.draft import Draft, DraftMessage
+from app.components.errors import guarded, show_failure
+from app.components.label_actions import own_score
+from app.components.transcript import AVATARS
+from db import commands
+from db.enums import Role
+from db.records import SCORE_MAX, SCORE_MIN, Conversation, User
+
+ROLES = [Role.USER, Role.ASSISTANT, Role.TOOL, Role.SYSTEM]
+MAX_TEXT_HEIGHT = 400
+
+
+def render_editor(user: User, conversation: Conversation | None) -> None:
+    """Edit a stored conversation, or write a new one; nothing is stored before "Save"."""
+    draft = _current(user, conversation)
+    show_failure()
+    draft = _head(draft)
+    draft = replace(
+        draft,
+        messages=tuple(
+            _message(message, index, len(draft.messages))
+            for index, message in enumerate(draft.messages)
+        ),
+    )
+    state.DRAFT.set(draft)
+    if not draft.messages:
+        st.button("Add a message", icon=":material/add:", on_click=_add, args=(-1,))
+    with st.bottom, st.container(horizontal=True, vertical_alignment="center"):
+        st.button("Save", type="primary", icon=":material/save:", on_click=_save, args=(user,))
+        st.button("Discard", on_click=_discard, args=(draft.conversation_id,))
+        st.caption("Kept while you look at other pages; stored when you save.")
+
+
+def _current(user: User, conversation: Conversation | None) -> Draft:
+    """Return the draft in work, or a fresh one where that belongs to another conversation."""
+    draft = state.DRAFT.get()
+    wanted = None if conversation is None else conversation.id
+    if draft is not None and draft.conversation_id == wanted:
+        return draft
+    if conversation is None:
+        return drafts.new_draft()
+    return drafts.draft_of(conversation, user.name)
+
+
+def _head(draft: Draft) -> Draft:
+    key = f"draft.{draft.conversation_id}"
+    left, right = st.columns([2, 1])
+    title = left.text_input(
+        "Title", value=draft.title, key=f"{key}.title", placeholder="What it is about"
+    )
+    tags = right.multiselect(
+        "Tags",
+        sorted({*data.all_tags(), *draft.tags}),
+        default=draft.tags,
+        key=f"{key}.tags",
+        accept_new_options=True,
+        placeholder="Choose or type",
+        help="For finding the conversation again, and for choosing what to train on.",
+    )
+    system = st.text_area(
+        "System prompt",
+        value=draft.system,
+        key=f"{key}.system",
+        placeholder="What the assistant is told before the conversation begins (optional)",
+        height="content",
+    )
+    return replace(draft, title=title or "", tags=tuple(tags), system=system or "")
+
+
+def _message(message: DraftMessage, index: int, count: int) -> DraftMessage:
+    key = f"draft.{message.uid}"
+    with st.chat_message(message.role, avatar=AVATARS[message.role]):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            role = st.selectbox(
+                f"Role of message {index + 1}",
+                ROLES,
+                index=ROLES.index(message.role),
+                key=f"{key}.role",
+                label_visibility="collapsed",
+                width=150,
+            )
+            value = message.value
+            if role is Role.ASSISTANT:
+                value = _score(message, key=key)
+            st.space("stretch")
+            _order(index, count, key=key)
+        content = st.text_area(
+            f"Text of message {index + 1}",
+            value=message.content,
+            key=f"{key}.content",
+            label_visibility="collapsed",
+            placeholder="What the assistant says" if role is Role.ASSISTANT else "Text",
+            height="content",
+        )
+    return replace(message, role=role, content=content or "", value=value)
+
+
+def _score(message: DraftMessage, *, key: str) -> float | None:
+    return st.number_input(
+        "Score",
+        min_value=SCORE_MIN if message.value is not None and message.value < 0 else 0.0,
+        max_value=SCORE_MAX,
+        value=message.value,
+        step=0.05,
+        format="%.2f",
+        placeholder="not scored",
+        key=f"{key}.score",
+        label_visibility="collapsed",
+        width=170,
+        help="Score of this reply: 0 is the worst, 1 the best. Empty means not scored.",
+    )
+
+
+def _order(index: int, count: int, *, key: str) -> None:
+    steps: tuple[tuple[str, str, bool, Callable[..., None], tuple[int, ...]], ...] = (
+        ("Move up", "arrow_upward", index == 0, _move, (index, -1)),
+        ("Move down", "arrow_downward", index == count - 1, _move, (index, 1)),
+        ("Add a message below", "add", False, _add, (index,)),
+        ("Delete this message", "delete", False, _remove, (index,)),
+    )
+    for name, icon, disabled, action, args in steps:
+        st.button(
+            f":material/{icon}:",
+            key=f"{key}.{icon}",
+            help=name,
+            type="tertiary",
+            disabled=disabled,
+            on_click=action,
+            args=args,
+        )
+
+
+def _drafted() -> Draft:
+    draft = state.DRAFT.get()
+    assert draft is not None  # the editor that was clicked in has put it there
+    return draft
+
+
+def _add(index: int) -> None:
+    state.DRAFT.set(drafts.with_message_below(_drafted(), index))
+
+
+def _move(index: int, by: int) -> None:
+    state.DRAFT.set(drafts.with_move(_drafted(), index, by))
+
+
+def _remove(index: int) -> None:
+    state.DRAFT.set(drafts.without_message(_drafted(), index))
+
+
+@guarded
+def _save(user: User) -> None:
+    draft = _drafted()
+    conversation = drafts.conversation_from(draft)
+    saved_id = draft.conversation_id
+    if saved_id is None:
+        saved_id = data.write(commands.add_conversation, conversation)
+    else:
+        data.write(commands.update_conversation, saved_id, conversation)
+    _save_scores(user, draft, data.conversation(saved_id))
+    state.DRAFT.clear()
+    state.NOTICE.set("Saved.")
+    address.open_conversation(saved_id)
+
+
+def _save_scores(user: User, draft: Draft, saved: Conversation) -> None:
+    for wanted, message in zip(draft.messages, saved.messages, strict=True):
+        is_changed = own_score(message, user)[0] != wanted.value
+        if message.role is Role.ASSISTANT and message.id is not None and is_changed:
+            data.write(
+                commands.set_score, user_id=user.id, message_id=message.id, value=wanted.value
+            )
+
+
+def _discard(conversation_id: int | None) -> None:
+    state.DRAFT.clear()
+    address.open_conversation(conversation_id)

@@ -1,0 +1,116 @@
+"""A conversation as a chat: message contents are shown letter by letter, never interpreted."""
+
+import json
+from collections.abc import Sequence
+
+import streamlit as st
+
+from app.components.format import counted, plain, score_text
+from db.enums import Role
+from db.records import Conversation, Message
+
+LONG_TEXT_CHARS = 4000
+"""Longer messages are folded; the rest is sent to the browser only when somebody asks for it."""
+
+PREVIEW_CHARS = 1200
+
+PAGE_MESSAGES = 40
+"""More messages than this are shown page by page."""
+
+AVATARS = {
+    Role.SYSTEM: ":material/settings:",
+    Role.USER: ":material/person:",
+    Role.ASSISTANT: ":material/smart_toy:",
+    Role.TOOL: ":material/build:",
+}
+
+
+def render_transcript(conversation: Conversation, *, key: str) -> None:
+    """Show a whole conversation with what people said about its turns, read-only."""
+    render_system(conversation.system, key=key)
+    turns = turn_numbers(conversation.messages)
+    first = page_of_messages(len(conversation.messages), key=key)
+    for index in range(first, min(first + PAGE_MESSAGES, len(conversation.messages))):
+        message = conversation.messages[index]
+        with st.chat_message(message.role, avatar=AVATARS[message.role]):
+            st.markdown(f"{heading(message, turns[index])}{_scores(message)}")
+            render_content(message, key=f"{key}.{index}")
+
+
+def page_of_messages(count: int, *, key: str, shown: int = 0) -> int:
+    """Return the index of the first message to show; offers pages when there are too many.
+
+    Args:
+        count: Number of messages.
+        key: Tells this pagination from others on the page.
+        shown: Index of a message whose page is shown first.
+    """
+    if count <= PAGE_MESSAGES:
+        return 0
+    pages = -(-count // PAGE_MESSAGES)
+    st.caption(f"{counted(count, 'message')}, {PAGE_MESSAGES} a page")
+    page = st.pagination(
+        pages,
+        default=shown // PAGE_MESSAGES + 1,
+        key=f"{key}.page.{shown // PAGE_MESSAGES}",
+    )
+    return (page - 1) * PAGE_MESSAGES
+
+
+def render_system(text: str, *, key: str) -> None:
+    """Show the system prompt, if there is one."""
+    if text:
+        with st.chat_message("system", avatar=AVATARS[Role.SYSTEM]):
+            st.markdown(":gray[system prompt]")
+            render_text(text, key=f"{key}.system")
+
+
+def render_content(message: Message, *, key: str) -> None:
+    """Show what a message says and which tools it calls."""
+    if message.content:
+        render_text(message.content, key=key)
+    elif not message.tool_calls:
+        st.caption("(empty)")
+    for call in message.tool_calls:
+        st.caption("Tool call")
+        st.code(json.dumps(call, indent=2, ensure_ascii=False), language="json", wrap_lines=True)
+
+
+def render_text(text: str, *, key: str) -> None:
+    """Show somebody's text as text, with its line breaks; a very long one is folded."""
+    if len(text) <= LONG_TEXT_CHARS:
+        st.text(text, width="stretch")
+        return
+    unfolded = st.toggle(f"Show all {counted(len(text), 'character')}", key=f"{key}.unfold")
+    st.text(text if unfolded else f"{text[:PREVIEW_CHARS]}…", width="stretch")
+
+
+def heading(message: Message, turn: int | None) -> str:
+    """Return a message's role in Markdown, with the turn's number where it can be scored."""
+    parts = [message.role.value]
+    if turn is not None:
+        parts.append(f"turn {turn + 1}")
+    if message.model:
+        parts.append(f"sampled from {plain(message.model)}")
+    return f":gray[{' · '.join(parts)}]"
+
+
+def turn_numbers(messages: Sequence[Message]) -> list[int | None]:
+    """Return for each message its assistant turn, counted from 0, or None."""
+    numbers: list[int | None] = []
+    turn = 0
+    for message in messages:
+        is_turn = message.role is Role.ASSISTANT
+        numbers.append(turn if is_turn else None)
+        turn += is_turn
+    return numbers
+
+
+def _scores(message: Message) -> str:
+    if message.role is not Role.ASSISTANT:
+        return ""
+    if not message.scores:
+        return "  :gray-badge[not scored]"
+    badges = [f"  :green-badge[{score_text(score.value)}]" for score in message.scores]
+    notes = [f"  \n:gray[{plain(score.note)}]" for score in message.scores if score.note]
+    return "".join(badges + notes)
