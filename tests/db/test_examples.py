@@ -96,6 +96,15 @@ def test_written_sets_are_fully_partly_and_not_scored(name: str) -> None:
     assert any(share == 0 for share in shares)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_conversation_with_a_score_is_scored_to_its_end(name: str) -> None:
+    # A gap after a turn would count as nothing earned in that turn's return.
+    for conversation in load_example(name):
+        scored = [bool(turn.scores) for turn in conversation.assistant_messages]
+        assert scored == sorted(scored)
+        assert name == "seed" or bool(conversation.outcomes) == any(scored)
+
+
 @pytest.mark.parametrize("name", WRITTEN)
 def test_written_sets_hold_good_and_bad_turns_and_outcomes(name: str) -> None:
     conversations = load_example(name)
