@@ -6,7 +6,7 @@ One `Conversation` type serves typed, imported, stored and snapshotted conversat
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from db.enums import ArtifactKind, ErrorKind, ReviewState, Role, RunStatus, UserRole
 
@@ -97,6 +97,7 @@ class ConversationRow:
     """One line of the conversations table.
 
     Attributes:
+        title: The title, or the beginning of the first user message where there is none.
         turns: Number of assistant turns.
         scored_turns: How many of them have at least one score.
         mean_score: Mean over all scores of its turns, None if there are none.
@@ -114,9 +115,43 @@ class ConversationRow:
     review: ReviewState
 
 
+ScoredFilter = Literal["any", "none", "partly", "fully"]
+ConversationOrder = Literal["newest", "oldest", "title", "least_scored"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationFilter:
+    """Which conversations a table or queue shows, and in which order.
+
+    Attributes:
+        text: Words to look for, as typed, in title, system prompt and messages; case does not
+            matter, and only the first 1000 characters count.
+        tags: Only conversations that carry all of these.
+        sources: Only conversations from one of these; all if empty.
+        scored: How many of its turns have a score by anybody.
+        review: The asking user's review state; None for any.
+        archived: Whether to show the archived ones instead of the others.
+        order: "least_scored" starts with the smallest share of scored turns.
+    """
+
+    text: str = ""
+    tags: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    scored: ScoredFilter = "any"
+    review: ReviewState | None = None
+    archived: bool = False
+    order: ConversationOrder = "newest"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """The numbers of the home page."""
+    """The numbers of the home page, archived conversations left out.
+
+    Attributes:
+        scored_turns: How many of the turns have a score by anybody.
+        active_runs: Runs that have a process or wait for one.
+        adapters: Adapters that runs left behind.
+    """
 
     conversations: int
     turns: int

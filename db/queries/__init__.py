@@ -1,0 +1,44 @@
+"""Everything that is read from the database: a `Database` in, frozen records out."""
+
+from db.queries.conversations import (
+    all_sources,
+    all_tags,
+    conversation,
+    conversation_ids,
+    conversation_rows,
+    conversations,
+    count_conversations,
+)
+from db.queries.labelling import next_unscored, review_state, score_events
+from db.queries.overview import local_user, overview
+from db.queries.runs import (
+    artifacts,
+    queue_position,
+    run,
+    runs,
+    runs_with_status,
+    step_metrics,
+    turn_metrics,
+)
+
+__all__ = [
+    "all_sources",
+    "all_tags",
+    "artifacts",
+    "conversation",
+    "conversation_ids",
+    "conversation_rows",
+    "conversations",
+    "count_conversations",
+    "local_user",
+    "next_unscored",
+    "overview",
+    "queue_position",
+    "review_state",
+    "run",
+    "runs",
+    "runs_with_status",
+    "score_events",
+    "step_metrics",
+    "turn_metrics",
+]

@@ -1,0 +1,125 @@
+"""Reading runs and their figures."""
+
+from sqlalchemy import select
+
+from db.engine import Database
+from db.enums import RunStatus
+from db.errors import NotFoundError
+from db.models import ArtifactTable, RunTable, StepMetricTable, TurnMetricTable
+from db.records import Artifact, Run, StepMetric, TurnMetric
+
+
+def run(db: Database, run_id: int) -> Run:
+    """Return one run.
+
+    Raises:
+        NotFoundError: if it does not exist (any more).
+    """
+    with db.read_session() as session:
+        row = session.get(RunTable, run_id)
+        if row is None:
+            raise run_not_found(run_id)
+        return run_record(row)
+
+
+def runs(db: Database) -> list[Run]:
+    """Return all runs, newest first."""
+    with db.read_session() as session:
+        return [
+            run_record(r) for r in session.scalars(select(RunTable).order_by(RunTable.id.desc()))
+        ]
+
+
+def runs_with_status(db: Database, *statuses: RunStatus) -> list[Run]:
+    """Return the runs in one of these states, first queued first."""
+    statement = (
+        select(RunTable)
+        .where(RunTable.status.in_(statuses))
+        .order_by(RunTable.queued_at, RunTable.id)
+    )
+    with db.read_session() as session:
+        return [run_record(row) for row in session.scalars(statement)]
+
+
+def queue_position(db: Database, run_id: int) -> int | None:
+    """Return how many runs wait before this one, None if it does not wait."""
+    waiting = [run.id for run in runs_with_status(db, RunStatus.QUEUED)]
+    return waiting.index(run_id) if run_id in waiting else None
+
+
+def turn_metrics(db: Database, run_id: int, *, after_step: int = -1) -> list[TurnMetric]:
+    """Return the run's per-turn figures behind a step, ordered by step, conversation, turn."""
+    fields = [TurnMetricTable.__table__.c[name] for name in TurnMetric.__dataclass_fields__]
+    statement = (
+        select(*fields)
+        .where(TurnMetricTable.run_id == run_id, TurnMetricTable.step > after_step)
+        .order_by(TurnMetricTable.step, TurnMetricTable.conversation, TurnMetricTable.turn)
+    )
+    with db.read_session() as session:
+        return [TurnMetric(**row) for row in session.execute(statement).mappings()]
+
+
+def step_metrics(db: Database, run_id: int, *, after_step: int = -1) -> list[StepMetric]:
+    """Return the run's per-step figures behind a step, in order."""
+    fields = [StepMetricTable.__table__.c[name] for name in StepMetric.__dataclass_fields__]
+    statement = (
+        select(*fields)
+        .where(StepMetricTable.run_id == run_id, StepMetricTable.step > after_step)
+        .order_by(StepMetricTable.step)
+    )
+    with db.read_session() as session:
+        return [StepMetric(**row) for row in session.execute(statement).mappings()]
+
+
+def artifacts(db: Database, run_id: int) -> list[Artifact]:
+    """Return what the run left behind, in the order in which it was added."""
+    statement = (
+        select(ArtifactTable).where(ArtifactTable.run_id == run_id).order_by(ArtifactTable.id)
+    )
+    with db.read_session() as session:
+        return [
+            Artifact(
+                id=row.id,
+                run_id=row.run_id,
+                kind=row.kind,
+                path=row.path,
+                sha256=row.sha256,
+                size_bytes=row.size_bytes,
+            )
+            for row in session.scalars(statement)
+        ]
+
+
+def run_record(row: RunTable) -> Run:
+    """Return the record of one run."""
+    return Run(
+        id=row.id,
+        name=row.name,
+        status=row.status,
+        config=row.config,
+        base_model=row.base_model,
+        conversations=row.conversations,
+        turns=row.turns,
+        snapshot_sha256=row.snapshot_sha256,
+        attempt=row.attempt,
+        pid=row.pid,
+        process_started_at=row.process_started_at,
+        heartbeat_at=row.heartbeat_at,
+        stop_requested_at=row.stop_requested_at,
+        progress=row.progress,
+        message=row.message,
+        error_kind=row.error_kind,
+        error_text=row.error_text,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+    )
+
+
+def run_not_found(run_id: int) -> NotFoundError:
+    """Return the error that says that a run is not there."""
+    return NotFoundError(
+        f"there is no run {run_id}",
+        where="runs",
+        remedy="It may have been deleted; go back to the list of runs.",
+    )

@@ -1,0 +1,68 @@
+"""What counts as a score: the one rule that typed, imported and stored scores obey."""
+
+import math
+
+from db.enums import Role
+from db.errors import DataError
+from db.records import SCORE_MAX, SCORE_MIN, Conversation, Score
+
+REMEDY = f"A score is a number from {SCORE_MIN:g} to {SCORE_MAX:g}; leave it out if there is none."
+
+
+def score_problem(value: object) -> str | None:
+    """Return in words why `value` is no score, None if it is one."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return f"{_shorten(value)} is not a number"
+    if not math.isfinite(value):
+        return f"{value} is not a finite number"
+    if not SCORE_MIN <= value <= SCORE_MAX:
+        return f"{value:g} is outside the range from {SCORE_MIN:g} to {SCORE_MAX:g}"
+    return None
+
+
+def check_score(value: float, where: str) -> None:
+    """Refuse a value that is no score.
+
+    Raises:
+        DataError: naming `where`.
+    """
+    problem = score_problem(value)
+    if problem is not None:
+        raise DataError(problem, where=where, remedy=REMEDY)
+
+
+def check_conversation(conversation: Conversation) -> None:
+    """Refuse a conversation that cannot be stored as it is.
+
+    Raises:
+        DataError: if it has no message, scores a message that is no reply, or holds a value that
+            is no score or two scores by one rater.
+    """
+    name = f"conversation {conversation.title!r}" if conversation.title else "conversation"
+    if not conversation.messages:
+        raise DataError("there is no message", where=name, remedy="Add at least one message.")
+    for number, message in enumerate(conversation.messages, start=1):
+        where = f"{name}, message {number}"
+        if message.scores and message.role is not Role.ASSISTANT:
+            raise DataError(
+                f"a {message.role} message carries a score",
+                where=where,
+                remedy="Only replies of the assistant are scored.",
+            )
+        _check_scores(message.scores, where)
+    _check_scores(conversation.outcomes, f"{name}, outcome")
+
+
+def _check_scores(scores: tuple[Score, ...], where: str) -> None:
+    raters = [score.rater for score in scores]
+    if len(set(raters)) < len(raters):
+        raise DataError(
+            "one rater scores it twice", where=where, remedy="Keep one score for each rater."
+        )
+    for score in scores:
+        check_score(score.value, where)
+
+
+def _shorten(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
