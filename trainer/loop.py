@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from db.records import Conversation, StepMetric, TurnMetric
+from db.settings import Settings
 from trainer.config import (
     RECIPE_OLD_LOGPROB,
     Guard,
@@ -20,7 +21,8 @@ from trainer.data.datums import build_datum
 from trainer.data.rendering import Tokenizer
 from trainer.data.turns import TrainableTurn, build_turns, find_problems, trainable_turns
 from trainer.engine.client import TrainingClient
-from trainer.engine.metrics import LossConfig, TurnFigures, turn_figures
+from trainer.engine.losses import LossConfig
+from trainer.engine.metrics import TurnFigures, turn_figures
 from trainer.engine.types import AdamParams, Datum
 from trainer.errors import BadDataError, NotFiniteError
 from trainer.export import write_adapter
@@ -49,6 +51,7 @@ def train(
     client: TrainingClient,
     folder: RunFolder,
     recorder: Recorder,
+    settings: Settings,
     *,
     load_s: float,
 ) -> Ending:
@@ -63,6 +66,7 @@ def train(
         client: A training client for the base model with a fresh adapter.
         folder: The run's folder.
         recorder: Takes the metrics, and says whether to stop.
+        settings: Where the base models are, for the model card.
         load_s: Seconds that loading the model took, for the summary.
 
     Raises:
@@ -78,7 +82,7 @@ def train(
         recorder.progress(0.0, "asking the base model the sample prompts")
         sample_before(conversations, config, client, folder)
         recorder.progress(0.0, "measuring the data's log-probabilities before training")
-        progress = Progress(step=0, old_logprobs=behaviour_logprobs(turns, config, client))
+        progress = Progress(step=0, old_logprobs=behaviour_logprobs(turns, plan, config, client))
     else:
         progress = checkpoint.progress
         client.load_state_with_optimizer(str(checkpoint.state)).result()
@@ -108,7 +112,7 @@ def train(
     recorder.progress(1.0, "saving the adapter")
     total_s = load_s + time.perf_counter() - started
     write_summary(folder, turns, plan, progress, client, ending, load_s=load_s, total_s=total_s)
-    write_adapter(client, config, folder)
+    write_adapter(client, config, folder, settings)
     return ending
 
 
@@ -128,35 +132,38 @@ def prepare(
 
 
 def behaviour_logprobs(
-    turns: Sequence[TrainableTurn], config: TrainConfig, client: TrainingClient
+    turns: Sequence[TrainableTurn],
+    plan: Sequence[Step],
+    config: TrainConfig,
+    client: TrainingClient,
 ) -> tuple[tuple[float, ...], ...]:
     """Return the old log-probability of each response token of each turn.
 
     The recipe's constant; or what was stored when the reply was sampled; or, for replies that no
-    known policy sampled, what the model says of them before the first step.
+    known policy sampled, what the model says of them before the first step. The latter are
+    measured in the passes of the first epoch, so that the first ratios are exactly 1.
     """
     if config.old_logprobs is OldLogprobs.CONSTANT:
         return tuple((RECIPE_OLD_LOGPROB,) * len(turn.rendered.response_ids) for turn in turns)
-    unknown = [turn for turn in turns if turn.rendered.sampled_logprobs is None]
-    datums = [
-        build_datum(
-            turn.rendered,
-            advantage=0.0,
-            old_logprobs=[0.0] * len(turn.rendered.response_ids),
-            off_policy=False,
-        )
-        for turn in unknown
-    ]
-    output = client.forward(datums, LossName.CROSS_ENTROPY).result()
-    measured = iter(output.loss_fn_outputs)
-    logprobs: list[tuple[float, ...]] = []
-    for turn in turns:
-        stored = turn.rendered.sampled_logprobs
-        if stored is None:
-            row = next(measured)["logprobs"].tolist()
-            stored = tuple(row[-len(turn.rendered.response_ids) :])
-        logprobs.append(stored)
-    return tuple(logprobs)
+    known = {
+        position: turn.rendered.sampled_logprobs
+        for position, turn in enumerate(turns)
+        if turn.rendered.sampled_logprobs is not None
+    }
+    for group in (group for step in plan if step.epoch == 0 for group in step.passes):
+        if all(position in known for position in group):
+            continue
+        output = client.forward([_probe(turns[p]) for p in group], LossName.CROSS_ENTROPY).result()
+        for position, fields in zip(group, output.loss_fn_outputs, strict=True):
+            response = len(turns[position].rendered.response_ids)
+            known.setdefault(position, tuple(fields["logprobs"].tolist()[-response:]))
+    return tuple(known[position] for position in range(len(turns)))
+
+
+def _probe(turn: TrainableTurn) -> Datum:
+    """A datum that only asks for the log-probabilities of a turn's response."""
+    nothing = [0.0] * len(turn.rendered.response_ids)
+    return build_datum(turn.rendered, advantage=0.0, old_logprobs=nothing, off_policy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +203,7 @@ class _Session:
             StepMetric(
                 step=step.index,
                 epoch=step.epoch,
-                loss=sum(figure.loss_sum for figure in all_figures) / tokens,
+                loss=sum(figure.loss_mean * figure.tokens for figure in all_figures) / tokens,
                 grad_norm=grad_norm,
                 lr=rate,
                 kl=kl,
@@ -268,7 +275,7 @@ class _Session:
             reward=turn.reward,
             advantage=turn.advantage,
             loss_mean=figures.loss_mean,
-            loss_sum=figures.loss_sum,
+            loss_sum=figures.loss_mean * figures.tokens,
             ratio_mean=figures.ratio_mean,
             clipfrac=figures.clipfrac,
             clipfrac_binding=figures.clipfrac_binding,

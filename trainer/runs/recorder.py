@@ -45,6 +45,7 @@ class FileRecorder:
         self._metrics = metrics
         self._output = output
         self._message = ""
+        self._stop = threading.Event()
 
     def turns(self, rows: Sequence[TurnMetric]) -> None:
         """Append the rows, each as one JSON object."""
@@ -71,11 +72,15 @@ class FileRecorder:
         self._metrics.write_text("".join(kept), encoding="utf-8")
 
     def progress(self, share: float, message: str) -> bool:
-        """Print the message when it changes; a run in the foreground is stopped by Ctrl+C."""
+        """Print the message when it changes; return whether `stop` was called."""
         if message != self._message:
             self._message = message
             self._print(f"{share:4.0%}  {message}")
-        return False
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        """Make the next `progress` ask for a stop; may be called from a signal handler."""
+        self._stop.set()
 
     def _print(self, line: str) -> None:
         self._output.write(line + "\n")
@@ -86,12 +91,11 @@ class DatabaseRecorder:
     """Writes to the database what a `FileRecorder` writes to files, and reads stop requests."""
 
     def __init__(self, database: Database, run_id: int, files: FileRecorder) -> None:
-        """Record for one run; `stop()` may be called from a signal handler."""
+        """Record for one run."""
         self._database = database
         self._run_id = run_id
         self._files = files
         self._state = (0.0, "starting")
-        self._stop = threading.Event()
 
     def turns(self, rows: Sequence[TurnMetric]) -> None:
         """Store the rows in one transaction."""
@@ -110,13 +114,13 @@ class DatabaseRecorder:
 
     def progress(self, share: float, message: str) -> bool:
         """Store the progress as a heartbeat; return whether a person or a signal wants a stop."""
-        self._files.progress(share, message)
         self._state = (share, message)
-        return self._beat() or self._stop.is_set()
+        signalled = self._files.progress(share, message)
+        return self._beat() or signalled
 
     def stop(self) -> None:
-        """Make the next `progress` ask for a stop."""
-        self._stop.set()
+        """Make the next `progress` ask for a stop; may be called from a signal handler."""
+        self._files.stop()
 
     @contextmanager
     def heartbeat(self) -> Iterator[None]:

@@ -1,0 +1,62 @@
+# The verbs: make run | test | check | bench | format. Everything lives in .venv and EVERYTURN_HOME.
+PYTHON ?= python3
+PORT ?= 8501
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+CHROMIUM := $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+WITHOUT_BROWSER := $(if $(CHROMIUM),,-m "not browser")
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run model database test check bench format
+
+help:
+	@echo "make run      set everything up and open the app on http://localhost:$(PORT)"
+	@echo "make test     run the tests (those in a browser need Chromium)"
+	@echo "make check    everything CI runs: format, lint, types, layers, tests"
+	@echo "make bench    measure the engine on this machine"
+	@echo "make format   format the code and mend what can be mended"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "EveryTurn needs Python 3.11 or newer: make PYTHON=python3.11 ..."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+		{ rm -rf $(VENV); echo "Install venv first: apt-get install python3-venv"; exit 1; }
+
+$(VENV)/.run: $(BIN)/python requirements.txt constraints.txt pyproject.toml
+	$(PIP) install --quiet -r requirements.txt
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run requirements-dev.txt
+	$(PIP) install --quiet -r requirements-dev.txt
+	@touch $@
+
+setup: $(VENV)/.dev
+	@git rev-parse --git-dir >/dev/null 2>&1 && $(BIN)/pre-commit install >/dev/null || true
+
+model: $(VENV)/.run
+	@$(BIN)/python -m trainer pull smollm2-135m
+
+database: $(VENV)/.run
+	@$(BIN)/python -m db upgrade
+
+run: model database
+	$(BIN)/streamlit run app/main.py --server.port $(PORT)
+
+test: $(VENV)/.dev
+	$(if $(CHROMIUM),,@echo "No Chromium here: the browser tests are LEFT OUT (apt-get install -y chromium).")
+	$(BIN)/pytest $(WITHOUT_BROWSER)
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/pytest --durations=10
+
+bench: $(VENV)/.dev model
+	$(BIN)/python -m tests.bench
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .

@@ -1,0 +1,111 @@
+"""The process of a run: load the model, train, leave the result where the app finds it."""
+
+import os
+import signal
+import sys
+import time
+import traceback
+from types import FrameType
+
+from db import commands, queries
+from db.engine import Database
+from db.enums import ArtifactKind, RunStatus
+from db.errors import ConflictError
+from db.formats import parse
+from db.settings import Settings
+from trainer.config import TrainConfig
+from trainer.engine.client import ServiceClient
+from trainer.loop import Ending, train
+from trainer.runs.failure import explain
+from trainer.runs.folder import RunFolder, read_json, sha256_of, size_of
+from trainer.runs.launch import start_waiting
+from trainer.runs.process import own_start_time
+from trainer.runs.recorder import DatabaseRecorder, FileRecorder, Recorder
+
+ENDINGS = {
+    Ending.FINISHED: RunStatus.FINISHED,
+    Ending.EARLY: RunStatus.FINISHED,
+    Ending.STOPPED: RunStatus.STOPPED,
+}
+
+
+def run_folder(folder: RunFolder, recorder: Recorder, settings: Settings) -> Ending:
+    """Train what the folder's `config.json` and `data.jsonl` say, or go on with it."""
+    config = TrainConfig.from_json(read_json(folder.config))
+    conversations = parse(folder.data.read_bytes(), format="native").conversations
+    recorder.progress(0.0, f"loading {config.base_model}")
+    started = time.perf_counter()
+    client = ServiceClient(device=config.device, settings=settings).create_lora_training_client(
+        config.base_model,
+        rank=config.lora_rank,
+        seed=config.seed,
+        train_unembed=False,
+        alpha=config.lora_alpha,
+        token_budget=config.token_budget,
+    )
+    load_s = time.perf_counter() - started
+    return train(conversations, config, client, folder, recorder, settings, load_s=load_s)
+
+
+def work(database: Database, run_id: int) -> RunStatus:
+    """Carry out a run of the database and return how it ended; the next waiting run is started.
+
+    Whatever goes wrong is stored on the run: its kind and what to do about it; the traceback goes
+    to the log.
+
+    Raises:
+        ConflictError: if the run is not waiting to be carried out.
+    """
+    commands.record_process(database, run_id, pid=os.getpid(), process_started_at=own_start_time())
+    run = commands.begin_run(database, run_id)
+    if not run.status.has_process:
+        raise ConflictError(f"it is {run.status}", where=f"run {run_id}")
+    folder = RunFolder(database.settings.run_dir(run_id))
+    recorder = DatabaseRecorder(database, run_id, FileRecorder(folder.metrics))
+    stop_on_signals(recorder)
+    try:
+        with recorder.heartbeat():
+            ending = run_folder(folder, recorder, database.settings)
+        _record_artifacts(database, run_id, folder)
+        commands.end_run(database, run_id, ENDINGS[ending])
+    except Exception as error:  # noqa: BLE001 - the process edge: the failure is stored on the run
+        traceback.print_exc(file=sys.stderr)
+        failure = explain(error)
+        commands.end_run(
+            database,
+            run_id,
+            RunStatus.FAILED,
+            error_kind=failure.kind,
+            error_text=failure.text,
+        )
+    start_waiting(database)
+    return queries.run(database, run_id).status
+
+
+def stop_on_signals(recorder: DatabaseRecorder | FileRecorder) -> None:
+    """Turn SIGTERM and Ctrl+C into a stop request, honoured with a checkpoint."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        recorder.stop()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+
+
+def _record_artifacts(database: Database, run_id: int, folder: RunFolder) -> None:
+    kinds = {
+        ArtifactKind.ADAPTER: folder.adapter,
+        ArtifactKind.METRICS: folder.metrics,
+        ArtifactKind.SAMPLES: folder.samples,
+        ArtifactKind.SUMMARY: folder.summary,
+    }
+    for kind, path in kinds.items():
+        if path.exists():
+            commands.add_artifact(
+                database,
+                run_id,
+                kind=kind,
+                path=path.relative_to(folder.path).as_posix(),
+                sha256=sha256_of(path),
+                size_bytes=size_of(path),
+            )

@@ -1,0 +1,189 @@
+"""The seed's verified run, held against its published figures and against a plain pass a turn."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from db.examples import load_example
+from db.settings import Settings
+from trainer.catalog import EMBEDDED_MODEL, find_model
+from trainer.config import RECIPE_OLD_LOGPROB, Preset, TrainConfig
+from trainer.data.datums import build_datum
+from trainer.data.turns import build_turns, trainable_turns
+from trainer.engine.client import ServiceClient
+from trainer.engine.losses import LossConfig
+from trainer.engine.metrics import TurnFigures, turn_figures
+from trainer.engine.reference import plain_logprobs
+from trainer.errors import ModelError
+from trainer.models import load_base_model, pull
+
+SEED_MODEL = "Qwen/Qwen3-0.6B"
+
+TOLERANCE = 1e-4
+"""Largest difference allowed between the engine and a plain pass a turn (fp32)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """One line of the seed's table, as printed there."""
+
+    tokens: int
+    response_tokens: int
+    loss_mean: float
+    ratio_mean: float
+    clipfrac: float
+
+
+PUBLISHED = (
+    Published(tokens=13, response_tokens=7, loss_mean=-0.043, ratio_mean=1.04, clipfrac=0.86),
+    Published(tokens=33, response_tokens=14, loss_mean=0.048, ratio_mean=0.59, clipfrac=0.93),
+)
+"""Turns 1 and 2 of the first conversation in epoch 0, on Qwen3-0.6B."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedTurn:
+    """The figures of one turn, measured twice."""
+
+    tokens: int
+    response_tokens: int
+    engine: TurnFigures
+    plain: TurnFigures
+    published: Published | None
+
+    @property
+    def difference(self) -> float:
+        """Largest difference between the engine's figures and the plain pass's."""
+        pairs = zip(asdict(self.engine).values(), asdict(self.plain).values(), strict=True)
+        return max(abs(left - right) for left, right in pairs)
+
+    @property
+    def agrees_with_seed(self) -> bool:
+        """Whether the figures equal the published ones to the printed digits.
+
+        Loss and ratio may differ by one more unit of the last digit: another machine's rounding.
+        """
+        if self.published is None:
+            return True
+        counts = (self.tokens, self.response_tokens)
+        seed = self.published
+        return (
+            counts == (seed.tokens, seed.response_tokens)
+            and abs(self.engine.loss_mean - seed.loss_mean) <= 0.0015
+            and abs(self.engine.ratio_mean - seed.ratio_mean) <= 0.015
+            and abs(self.engine.clipfrac - seed.clipfrac) <= 0.005
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyReport:
+    """What `verify` found."""
+
+    model: str
+    turns: tuple[VerifiedTurn, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything that could be verified holds."""
+        return all(turn.difference <= TOLERANCE and turn.agrees_with_seed for turn in self.turns)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON data."""
+        return {
+            "model": self.model,
+            "passed": self.passed,
+            "largest_difference": max(turn.difference for turn in self.turns),
+            "turns": [asdict(turn) for turn in self.turns],
+            "notes": list(self.notes),
+        }
+
+    def to_text(self) -> str:
+        """Return the seed's table and the measured one, side by side."""
+        lines = [
+            *self.notes,
+            "",
+            f"Recipe on {self.model}, epoch 0 (seed: on {SEED_MODEL})",
+            "",
+            "turn  tokens  response     loss:mean         ratio:mean        clipfrac     "
+            "clip binds  engine − plain",
+            "                        seed   measured    seed  measured    seed  measured",
+        ]
+        for number, turn in enumerate(self.turns):
+            seed = PUBLISHED[number] if number < len(PUBLISHED) else None
+            lines.append(
+                f"{number + 1:>4}  {turn.tokens:>6}  {turn.response_tokens:>8}  "
+                f"{_seed(seed and seed.loss_mean, 7, 3)}  {turn.engine.loss_mean:>+8.4f}  "
+                f"{_seed(seed and seed.ratio_mean, 6, 2)}  {turn.engine.ratio_mean:>8.4f}  "
+                f"{_seed(seed and seed.clipfrac, 6, 2)}  {turn.engine.clipfrac:>8.4f}  "
+                f"{turn.engine.clipfrac_binding:>10.4f}  {turn.difference:>14.1e}"
+            )
+        lines += ["", "Everything agrees." if self.passed else "NOT in agreement."]
+        return "\n".join(lines).strip()
+
+
+def verify(settings: Settings, model: str | None) -> VerifyReport:
+    """Run the recipe's first epoch on the seed's conversations, twice, and compare.
+
+    Args:
+        settings: Where the models are.
+        model: The base model; None takes the seed's where it can be had, else the embedded one.
+
+    Raises:
+        ModelError: if `model` is given and cannot be had.
+    """
+    notes: list[str] = []
+    if model is None:
+        model = _seed_model_or_embedded(settings, notes)
+    config = TrainConfig.for_preset(Preset.RECIPE, base_model=model)
+    client = ServiceClient(settings=settings).create_lora_training_client(
+        model, rank=config.lora_rank, seed=config.seed, train_unembed=False, alpha=config.lora_alpha
+    )
+    table = build_turns(load_example("seed"), config, client.get_tokenizer())
+    turns = trainable_turns(table, config)
+    datums = [
+        build_datum(
+            turn.rendered,
+            advantage=turn.advantage,
+            old_logprobs=[RECIPE_OLD_LOGPROB] * len(turn.rendered.response_ids),
+            off_policy=False,
+        )
+        for turn in turns
+    ]
+    output = client.forward_backward(datums, "ppo").result()
+    plain = load_base_model(settings, model, device=torch.device("cpu")).float()
+    is_seed_model = find_model(settings, model).hub_id == SEED_MODEL
+    verified = [
+        VerifiedTurn(
+            tokens=datum.model_input.length,
+            response_tokens=len(turn.rendered.response_ids),
+            engine=turn_figures(datum, fields["logprobs"], loss="ppo", config=LossConfig()),
+            plain=turn_figures(
+                datum, plain_logprobs(plain, datum), loss="ppo", config=LossConfig()
+            ),
+            published=PUBLISHED[i] if is_seed_model and i < len(PUBLISHED) else None,
+        )
+        for i, (turn, datum, fields) in enumerate(
+            zip(turns, datums, output.loss_fn_outputs, strict=True)
+        )
+    ]
+    if not is_seed_model:
+        notes.append(
+            f"Another model than the seed's has other figures; on {model} it is verified that the "
+            "engine equals one plain pass a turn."
+        )
+    return VerifyReport(model=model, turns=tuple(verified), notes=tuple(notes))
+
+
+def _seed_model_or_embedded(settings: Settings, notes: list[str]) -> str:
+    try:
+        pull(settings, SEED_MODEL)
+    except ModelError as error:
+        notes.append(f"{SEED_MODEL} cannot be had here: {error}")
+        return EMBEDDED_MODEL
+    return SEED_MODEL
+
+
+def _seed(value: float | None, width: int, digits: int) -> str:
+    return "–".rjust(width) if value is None else f"{value:>{width}.{digits}f}"
