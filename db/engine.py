@@ -12,7 +12,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModu
 from sqlalchemy.orm import Session
 
 from db.enums import UserRole
-from db.errors import SettingsError, StorageError
+from db.errors import NotFoundError, SettingsError, StorageError
 from db.migrations.upgrade import upgrade_schema
 from db.models import UserTable
 from db.settings import Settings, read_settings
@@ -187,6 +187,8 @@ def _storage_errors() -> Generator[None]:
         yield
     except IntegrityError:
         raise
+    except OverflowError as error:  # an id from an address bar that no column can hold
+        raise NotFoundError("there is no row with such a number", where="database") from error
     except DBAPIError as error:
         raise StorageError(
             f"the database cannot be used ({error.orig})",

@@ -36,7 +36,7 @@ def check_conversation(conversation: Conversation) -> None:
 
     Raises:
         DataError: if it has no message, scores a message that is no reply, or holds a value that
-            is no score or two scores by one rater.
+            is no score, a score without a rater or two by the same one.
     """
     name = f"conversation {conversation.title!r}" if conversation.title else "conversation"
     if not conversation.messages:
@@ -60,6 +60,8 @@ def _check_scores(scores: tuple[Score, ...], where: str) -> None:
             "one rater scores it twice", where=where, remedy="Keep one score for each rater."
         )
     for score in scores:
+        if not score.rater.strip():
+            raise DataError("a score names no rater", where=where, remedy="Say who scored it.")
         check_score(score.value, where)
 
 

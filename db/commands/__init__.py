@@ -1,0 +1,58 @@
+"""Everything that changes the database: each command is one transaction."""
+
+from db.commands.adding import AddedConversations, add_conversation, add_conversations, add_in
+from db.commands.conversations import (
+    delete_conversations,
+    duplicate_conversation,
+    set_archived,
+    set_tags,
+    update_conversation,
+)
+from db.commands.figures import (
+    add_artifact,
+    add_step_metric,
+    add_turn_metrics,
+    discard_metrics_after,
+)
+from db.commands.run_life import (
+    begin_run,
+    claim_next_run,
+    end_run,
+    heartbeat,
+    record_process,
+    request_stop,
+    requeue_run,
+)
+from db.commands.runs import create_run, delete_run, rename_run, set_snapshot
+from db.commands.scores import set_outcome, set_review, set_score, undo_score
+
+__all__ = [
+    "AddedConversations",
+    "add_artifact",
+    "add_conversation",
+    "add_conversations",
+    "add_in",
+    "add_step_metric",
+    "add_turn_metrics",
+    "begin_run",
+    "claim_next_run",
+    "create_run",
+    "delete_conversations",
+    "delete_run",
+    "discard_metrics_after",
+    "duplicate_conversation",
+    "end_run",
+    "heartbeat",
+    "record_process",
+    "rename_run",
+    "request_stop",
+    "requeue_run",
+    "set_archived",
+    "set_outcome",
+    "set_review",
+    "set_score",
+    "set_snapshot",
+    "set_tags",
+    "undo_score",
+    "update_conversation",
+]
