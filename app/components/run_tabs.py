@@ -1,0 +1,158 @@
+"""Below the charts: samples before and after, configuration, data, log, and what to take away."""
+
+import pandas as pd
+import streamlit as st
+
+from app import run_files
+from app.components.charts_data import data_chart
+from app.components.config_form import labelled
+from app.components.run_charts import show_chart
+from app.components.turn_table import turn_table
+from app.metrics import run_metrics
+from db.records import Run
+from trainer.config import TrainConfig
+from trainer.preview import preview
+from trainer.runs.download import zip_adapter
+
+TABS = ("Before / after", "Config", "Data", "Log", "Export")
+
+
+def run_tabs(run: Run, config: TrainConfig) -> None:
+    """Show the tabs; only the open one is computed."""
+    contents = (_samples, _config, _data, _log, _export)
+    tabs = st.tabs(TABS, key="tab", bind="query-params")
+    for tab, content in zip(tabs, contents, strict=True):
+        if tab.open:
+            with tab:
+                content(run, config)
+
+
+def _samples(run: Run, config: TrainConfig) -> None:
+    samples = run_files.samples(run)
+    if not samples:
+        st.info(
+            "Answers to a few openings of the data, before and after training, appear here once "
+            "the run has made them."
+            if config.sample_prompts
+            else "This run was asked for no samples (setting Sample prompts).",
+            icon=":material/forum:",
+        )
+        return
+    st.caption("The model's own answers, greedily decoded: what differs is the adapter's doing.")
+    for sample in samples:
+        with st.container(border=True):
+            for role, content in sample.prompt:
+                st.caption(role)
+                st.text(content, width="stretch")
+            before, after = st.columns(2)
+            with before:
+                st.markdown("**Before** :gray[base model]")
+                st.text(sample.before or "(empty)", width="stretch")
+            with after:
+                st.markdown("**After** :gray[with the adapter]")
+                st.text(_after(sample.after, run), width="stretch")
+
+
+def _after(answer: str | None, run: Run) -> str:
+    if answer is not None:
+        return answer or "(empty)"
+    return "–" if run.status.has_ended else "Comes when training has ended."
+
+
+def _config(run: Run, config: TrainConfig) -> None:
+    rows = labelled(config)
+    st.dataframe(
+        pd.DataFrame(rows, columns=["setting", "value", "what it does"]),
+        hide_index=True,
+        height="content",
+        column_config={"what it does": st.column_config.TextColumn(width="large")},
+        key="config_table",
+        alt="The run's settings.",
+    )
+
+
+def _data(run: Run, config: TrainConfig) -> None:
+    conversations = run_files.snapshot(run)
+    if not conversations:
+        st.info("The run's folder is gone, and its copy of the data with it.")
+        return
+    turns = preview(conversations, config).turns
+    rewards, advantages = st.columns(2)
+    with rewards:
+        show_chart(data_chart(turns, "reward"))
+    with advantages:
+        show_chart(data_chart(turns, "advantage"))
+    known = {(row.conversation, row.turn): row for row in run_metrics(run).turns}
+    turn_table(
+        turns,
+        tokens={place: (row.tokens, row.response_tokens) for place, row in known.items()},
+        replies={
+            (index, turn): message.content
+            for index, conversation in enumerate(conversations)
+            for turn, message in enumerate(conversation.assistant_messages)
+        },
+        limit=config.max_context_tokens,
+        key="run_turns",
+    )
+
+
+def _log(run: Run, config: TrainConfig) -> None:
+    del config
+    st.fragment(_log_lines, run_every=None if run.status.has_ended else "5s")(run)
+
+
+def _log_lines(run: Run) -> None:
+    text = run_files.log_tail(run)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"The last {run_files.LOG_LINES} lines of run.log", width="stretch")
+        st.button("Refresh", icon=":material/refresh:", key="refresh_log")
+    if text:
+        st.code(text, language=None, wrap_lines=True, height=420)
+    else:
+        st.info("The run has not printed anything yet.")
+
+
+def _export(run: Run, config: TrainConfig) -> None:
+    del config
+    folder = run_files.folder(run.id)
+    stem = f"everyturn-run-{run.id}"
+    has_adapter = folder.adapter.is_dir()
+    st.markdown(
+        "The adapter in PEFT's own format, with tokenizer, chat template, model card and the run's "
+        "configuration: it loads with `PeftModel.from_pretrained`."
+        if has_adapter
+        else "The adapter can be downloaded here once the run has finished."
+    )
+    with st.container(horizontal=True):
+        st.download_button(
+            "Adapter (zip)",
+            lambda: zip_adapter(folder.path),
+            f"{stem}-adapter.zip",
+            "application/zip",
+            type="primary",
+            icon=":material/download:",
+            disabled=not has_adapter,
+            on_click="ignore",
+            key="download_adapter",
+        )
+        if folder.metrics.exists():
+            st.download_button(
+                "Metrics (JSON lines)",
+                folder.metrics.read_bytes,
+                f"{stem}-metrics.jsonl",
+                "application/jsonl",
+                icon=":material/data_object:",
+                on_click="ignore",
+                key="download_jsonl",
+            )
+        turns = run_metrics(run).turns
+        if turns:
+            st.download_button(
+                "Metrics (CSV)",
+                lambda: run_files.metrics_csv(turns),
+                f"{stem}-metrics.csv",
+                "text/csv",
+                icon=":material/table:",
+                on_click="ignore",
+                key="download_csv",
+            )

@@ -1,0 +1,83 @@
+"""What the pages read from a run's folder: its data, samples, log and files to take away."""
+
+import csv
+import io
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import streamlit as st
+
+from app import data
+from db import formats
+from db.records import Conversation, Run, TurnMetric
+from trainer.errors import CheckpointError
+from trainer.runs.folder import RunFolder, read_json
+
+LOG_LINES = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One opening from the data with the model's answers before and after training."""
+
+    prompt: tuple[tuple[str, str], ...]
+    before: str
+    after: str | None
+
+
+def folder(run_id: int) -> RunFolder:
+    """Return the names of the run's files."""
+    return RunFolder(data.settings().run_dir(run_id))
+
+
+def snapshot(run: Run) -> tuple[Conversation, ...]:
+    """Return the run's frozen data; empty if the folder is gone."""
+    path = folder(run.id).data
+    return _parse(str(path), run.snapshot_sha256) if path.exists() else ()
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _parse(path: str, sha256: str) -> tuple[Conversation, ...]:
+    del sha256  # part of the cache's key
+    return formats.parse(Path(path).read_bytes(), format="native").conversations
+
+
+def titles(run: Run) -> dict[int, str]:
+    """Return the title of each conversation by its position in the run's data."""
+    return {
+        index: conversation.title or f"conversation {index + 1}"
+        for index, conversation in enumerate(snapshot(run))
+    }
+
+
+def samples(run: Run) -> list[Sample]:
+    """Return the before and after samples, empty before they have been made."""
+    path = folder(run.id).samples
+    if not path.exists():
+        return []
+    try:
+        entries = read_json(path)
+    except CheckpointError:
+        return []
+    return [
+        Sample(
+            prompt=tuple((message["role"], message["content"]) for message in entry["prompt"]),
+            before=entry["before"],
+            after=entry["after"],
+        )
+        for entry in entries
+    ]
+
+
+def log_tail(run: Run) -> str:
+    """Return the last lines of the run's log."""
+    return folder(run.id).log_tail(LOG_LINES)
+
+
+def metrics_csv(rows: tuple[TurnMetric, ...]) -> str:
+    """Return the per-turn figures as CSV with a header line."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [field.name for field in fields(TurnMetric)])
+    writer.writeheader()
+    writer.writerows(asdict(row) for row in rows)
+    return text.getvalue()

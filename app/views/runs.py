@@ -1,0 +1,99 @@
+"""Runs: every training run with its state, its progress and whether it learns."""
+
+import streamlit as st
+
+from app import data, routes
+from app.components.format import ago, counted, exact_time, plain
+from app.components.run_actions import run_menu
+from app.components.run_status import (
+    REFRESH_S,
+    duration,
+    progress_text,
+    run_time_s,
+    status_badge,
+)
+from app.metrics import learning_of
+from db.enums import RunStatus
+from db.records import Run
+
+PAGE_RUNS = 20
+
+
+def render() -> None:
+    """Draw the page."""
+    left, right = st.columns([4, 1], vertical_alignment="bottom")
+    left.title("Runs")
+    if right.button(
+        "Launch a run", type="primary", icon=":material/rocket_launch:", width="stretch"
+    ):
+        st.switch_page(routes.LAUNCH)
+    runs = data.runs()
+    if not runs:
+        st.info(
+            "A run trains the model on your scores in the background; you watch it here and take "
+            "the adapter away. There is none yet.",
+            icon=":material/monitoring:",
+        )
+        return
+    live = any(not run.status.has_ended for run in runs)
+    st.fragment(_list, run_every=REFRESH_S if live else None)()
+
+
+def _list() -> None:
+    runs = data.runs()
+    pages = -(-len(runs) // PAGE_RUNS)
+    page = 1
+    if pages > 1:
+        page = st.pagination(pages, key="page", bind="query-params")
+    for run in runs[(page - 1) * PAGE_RUNS : page * PAGE_RUNS]:
+        _row(run)
+
+
+def _row(run: Run) -> None:
+    with st.container(border=True):
+        name, status, learning, when, menu = st.columns(
+            [5, 3, 2, 2, 0.6], vertical_alignment="center"
+        )
+        with name:
+            st.page_link(
+                routes.RUN,
+                label=f"**{plain(run.name)}**",
+                query_params={routes.RUN_PARAM: str(run.id)},
+            )
+            method = str(run.config.get("preset", ""))
+            st.caption(
+                f"run {run.id} · {plain(method)} · {plain(run.base_model)} · "
+                f"{counted(run.conversations, 'conversation')}"
+            )
+        with status:
+            status_badge(run.status)
+            if run.status in (RunStatus.RUNNING, RunStatus.STOPPING):
+                st.progress(min(max(run.progress, 0.0), 1.0), text=progress_text(run))
+        with learning:
+            _learning(run)
+        with when:
+            at = run.started_at or run.created_at
+            spent = run_time_s(run)
+            st.caption(
+                f"{ago(at)}" + (f"  \ntook {duration(spent)}" if run.ended_at and spent else ""),
+                help=exact_time(at),
+            )
+        with menu:
+            run_menu(run)
+
+
+def _learning(run: Run) -> None:
+    """Show the one figure that tells whether the run learns."""
+    change = learning_of(run)
+    if change is None:
+        st.caption("not known yet" if not run.status.has_ended else "–")
+        return
+    colour, icon = ("green", "trending_up") if change > 0 else ("orange", "trending_flat")
+    st.markdown(
+        f":{colour}[:material/{icon}: {change:+.3f}] :gray[nats/token]",
+        help="Is it learning? The change of the replies' log-probability in the last epoch, times "
+        "their advantage. Above 0: the model moves as the scores ask.",
+    )
+
+
+render()
