@@ -39,9 +39,21 @@ class OutOfMemoryError(TrainerError):
 
 
 class NotFiniteError(TrainerError):
-    """NaN or Inf turned up in a loss, gradient or weight."""
+    """NaN or Inf turned up in a loss, gradient or weight.
+
+    Args:
+        what: As in `EveryTurnError`, and so are `where` and `remedy`.
+        datum: Which datum of the pass it came from, None if that cannot be told.
+    """
 
     kind = ErrorKind.NOT_A_NUMBER
+
+    def __init__(
+        self, what: str, *, where: str = "", remedy: str = "", datum: int | None = None
+    ) -> None:
+        """Keep the datum's index beside the three parts of the message."""
+        super().__init__(what, where=where, remedy=remedy)
+        self.datum = datum
 
 
 class DiskFullError(TrainerError):

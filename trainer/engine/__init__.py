@@ -1,0 +1,1 @@
+"""Datums in, gradients out: the part of the trainer that computes."""

@@ -64,6 +64,20 @@ class LossConfig:
         return parsed
 
 
+def loss_function(name: str) -> LossFunction:
+    """Return the loss of that name.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    for known in LOSS_FUNCTIONS:
+        if name == known:
+            return known
+    raise ConfigError(
+        f"there is no loss {name!r}", where="loss_fn", remedy=f"Use {', '.join(LOSS_FUNCTIONS)}."
+    )
+
+
 def token_losses(
     name: LossFunction,
     *,

@@ -12,10 +12,10 @@ import torch
 from trainer.engine.inputs import loss_inputs
 from trainer.engine.losses import (
     LossConfig,
-    LossFunction,
     is_clip_binding,
     is_outside_band,
     log_ratios,
+    loss_function,
     token_losses,
 )
 from trainer.engine.types import Datum, TensorData
@@ -23,12 +23,14 @@ from trainer.engine.types import Datum, TensorData
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFigures:
-    """The figures of one datum; means are weighted by the datum's weights.
+    """The figures of one datum, over its trained tokens (weight not 0), each counted alike.
+
+    Weights beyond 0 and 1 only scale the gradient; they don't change these figures.
 
     Attributes:
-        tokens: How many tokens are trained (weight not 0).
-        loss_mean: Sum of token loss × weight over the sum of weights.
-        loss_sum: Sum of token loss × weight, whose gradient the pass computes.
+        tokens: How many tokens are trained.
+        loss_mean: Mean token loss.
+        loss_sum: Sum of token losses.
         ratio_mean: Mean probability ratio ρ, new to old.
         clipfrac: Share of tokens with ρ outside the clip band, whatever the advantage.
         clipfrac_binding: Share of tokens whose gradient the clip removes.
@@ -49,70 +51,73 @@ class TurnFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureSums:
-    """Weighted sums over tokens, which add up over datums."""
+    """Sums over trained tokens, which add up over datums.
+
+    Attributes:
+        weight: Sum of the datums' weights.
+        weighted_loss: Sum of token loss × weight.
+    """
 
     tokens: int = 0
-    weight: float = 0.0
     loss: float = 0.0
     ratio: float = 0.0
     outside: float = 0.0
     binding: float = 0.0
     kl: float = 0.0
     logprob: float = 0.0
+    weight: float = 0.0
+    weighted_loss: float = 0.0
 
     def __add__(self, other: "FigureSums") -> "FigureSums":
         """Return the sums over both."""
         return FigureSums(
             tokens=self.tokens + other.tokens,
-            weight=self.weight + other.weight,
             loss=self.loss + other.loss,
             ratio=self.ratio + other.ratio,
             outside=self.outside + other.outside,
             binding=self.binding + other.binding,
             kl=self.kl + other.kl,
             logprob=self.logprob + other.logprob,
+            weight=self.weight + other.weight,
+            weighted_loss=self.weighted_loss + other.weighted_loss,
         )
 
     def figures(self) -> TurnFigures:
         """Divide once; all means are 0 where nothing is trained."""
-        weight = self.weight or 1.0
+        tokens = self.tokens or 1
         return TurnFigures(
             tokens=self.tokens,
-            loss_mean=self.loss / weight,
+            loss_mean=self.loss / tokens,
             loss_sum=self.loss,
-            ratio_mean=self.ratio / weight,
-            clipfrac=self.outside / weight,
-            clipfrac_binding=self.binding / weight,
-            kl_mean=self.kl / weight,
-            logprob_mean=self.logprob / weight,
+            ratio_mean=self.ratio / tokens,
+            clipfrac=self.outside / tokens,
+            clipfrac_binding=self.binding / tokens,
+            kl_mean=self.kl / tokens,
+            logprob_mean=self.logprob / tokens,
         )
 
 
-def turn_figures(
-    datum: Datum, logprobs: TensorData, *, loss: LossFunction, config: LossConfig
-) -> TurnFigures:
+def turn_figures(loss: str, datum: Datum, logprobs: TensorData, config: LossConfig) -> TurnFigures:
     """Return the figures of one datum.
 
     Args:
+        loss: The loss function of the pass.
         datum: The datum that went into the pass.
         logprobs: The "logprobs" that came out of it, of the model input's length.
-        loss: The loss function of the pass.
-        config: Its settings.
+        config: The settings of the loss.
     """
-    return figure_sums(datum, logprobs, loss=loss, config=config).figures()
+    return figure_sums(loss, datum, logprobs, config).figures()
 
 
-def figure_sums(
-    datum: Datum, logprobs: TensorData, *, loss: LossFunction, config: LossConfig
-) -> FigureSums:
+def figure_sums(loss: str, datum: Datum, logprobs: TensorData, config: LossConfig) -> FigureSums:
     """Return the sums behind `turn_figures`."""
-    inputs = loss_inputs(datum, loss)
+    name = loss_function(loss)
+    inputs = loss_inputs(datum, name)
     logprobs_T = logprobs.to_torch().double()
     old_logprobs_T = inputs.old_logprobs_T.double()
     advantages_T = inputs.advantages_T.double()
-    weights_T = inputs.weights_T.double()
     losses_T = token_losses(
-        loss,
+        name,
         logprobs_T=logprobs_T,
         old_logprobs_T=old_logprobs_T,
         advantages_T=advantages_T,
@@ -125,33 +130,35 @@ def figure_sums(
     bounds = (config.clip_low, config.clip_high)
 
     def total(values_T: torch.Tensor) -> float:
-        kept_T = torch.where(inputs.is_trained_T, values_T * weights_T, torch.zeros_like(weights_T))
-        return float(kept_T.sum())
+        return float(values_T[inputs.is_trained_T].sum())
 
     return FigureSums(
         tokens=int(inputs.is_trained_T.sum()),
-        weight=float(weights_T.sum()),
         loss=total(losses_T),
         ratio=total(ratios_T),
-        outside=total(is_outside_band(ratios_T, *bounds).double()),
-        binding=total(is_clip_binding(ratios_T, advantages_T, *bounds).double()),
+        outside=total(is_outside_band(ratios_T, *bounds)),
+        binding=total(is_clip_binding(ratios_T, advantages_T, *bounds)),
         kl=total(ratios_T - 1 - log_ratios_T),
         logprob=total(logprobs_T),
+        weight=float(inputs.weights_T.sum()),
+        weighted_loss=total(losses_T * inputs.weights_T),
     )
 
 
-def pass_metrics(sums: Iterable[FigureSums]) -> dict[str, float]:
+def pass_metrics(loss: str, sums: Iterable[FigureSums]) -> dict[str, float]:
     """Return the metrics of a whole pass under MinT's names ("name:reduction").
 
-    "loss:mean" is the weighted mean over all trained tokens of the pass, "loss:sum" what the
-    gradient is the gradient of.
+    "loss:sum" is the sum of token loss × weight, of which the pass computes the gradient;
+    "loss:mean" divides it by the sum of weights, so that scaling all weights leaves it alone.
     """
     total = sum(sums, FigureSums())
     figures = total.figures()
-    return {
-        "loss:mean": figures.loss_mean,
-        "loss:sum": figures.loss_sum,
-        "ratio:mean": figures.ratio_mean,
-        "clipfrac:mean": figures.clipfrac,
-        "num_tokens:sum": float(figures.tokens),
+    metrics = {
+        "loss:mean": total.weighted_loss / (total.weight or 1.0),
+        "loss:sum": total.weighted_loss,
+        "num_tokens:sum": float(total.tokens),
     }
+    if loss_function(loss) != "cross_entropy":  # which knows no behaviour policy
+        metrics["ratio:mean"] = figures.ratio_mean
+        metrics["clipfrac:mean"] = figures.clipfrac
+    return metrics

@@ -1,0 +1,47 @@
+"""Running out of memory, told in words a person can act on; and how much was used at most."""
+
+import resource
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from trainer.errors import OutOfMemoryError
+
+CPU_ALLOCATION_FAILED = "DefaultCPUAllocator"
+"""What torch's message contains when the operating system refuses memory on the CPU."""
+
+
+@contextmanager
+def memory_errors(tokens: int) -> Iterator[None]:
+    """Turn an allocation failure inside the block into an `OutOfMemoryError`.
+
+    Args:
+        tokens: How many tokens are going through the model, for the message.
+    """
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not _is_allocation_failure(error):
+            raise
+        raise OutOfMemoryError(
+            f"a pass over {tokens} tokens did not fit into memory",
+            where="forward and backward pass",
+            remedy=f"Lower 'Tokens a pass' (token_budget) to {max(16, tokens // 2)}, or shorten "
+            "the longest conversation, or choose a smaller model.",
+        ) from error
+
+
+def peak_memory_bytes(device: torch.device) -> int:
+    """Return the largest amount of memory in use so far: of the process, or of the CUDA device."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, Linux KiB
+
+
+def _is_allocation_failure(error: Exception) -> bool:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return CPU_ALLOCATION_FAILED in str(error)
