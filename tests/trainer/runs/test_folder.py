@@ -1,0 +1,83 @@
+"""Files of a run appear whole or not at all."""
+
+from pathlib import Path
+
+import pytest
+
+from trainer.errors import CheckpointError
+from trainer.runs.checkpoint import KEPT, Progress, last_checkpoint, save_checkpoint
+from trainer.runs.folder import RunFolder, atomic_folder, read_json, sha256_of, write_json
+
+
+def test_a_folder_that_fails_half_way_leaves_the_old_one(tmp_path: Path) -> None:
+    target = tmp_path / "adapter"
+    with atomic_folder(target) as folder:
+        (folder / "weights").write_text("first")
+    with pytest.raises(OSError, match="full"), atomic_folder(target) as folder:
+        (folder / "weights").write_text("second")
+        raise OSError("disk full")
+    assert (target / "weights").read_text() == "first"
+    assert [path.name for path in tmp_path.iterdir()] == ["adapter"]
+
+
+def test_a_second_folder_replaces_the_first(tmp_path: Path) -> None:
+    for text in ("first", "second"):
+        with atomic_folder(tmp_path / "adapter") as folder:
+            (folder / text).write_text(text)
+    assert [path.name for path in (tmp_path / "adapter").iterdir()] == ["second"]
+
+
+def test_a_missing_or_broken_json_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="config.json"):
+        read_json(tmp_path / "config.json")
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(CheckpointError, match="config.json"):
+        read_json(tmp_path / "config.json")
+    write_json(tmp_path / "config.json", {"a": 1})
+    assert read_json(tmp_path / "config.json") == {"a": 1}
+
+
+def test_the_hash_of_a_folder_sees_names_and_contents(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x")
+    first = sha256_of(tmp_path)
+    (tmp_path / "a").rename(tmp_path / "b")
+    second = sha256_of(tmp_path)
+    (tmp_path / "b").write_text("y")
+    assert len({first, second, sha256_of(tmp_path)}) == 3
+
+
+def test_the_newest_checkpoint_comes_back_bit_by_bit_and_older_ones_go(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert last_checkpoint(folder) is None
+    progress = Progress(step=0, old_logprobs=((-0.1, 1 / 3), (-1e-17,)))
+    for _ in range(4):
+        save_checkpoint(folder, progress, lambda path: path.mkdir())
+        progress = progress.after_step(seconds=0.1, computed_tokens=7)
+    checkpoint = last_checkpoint(folder)
+    assert checkpoint is not None
+    assert checkpoint.progress.step == 3
+    assert checkpoint.progress.old_logprobs == progress.old_logprobs
+    assert checkpoint.progress.computed_tokens == 21
+    assert checkpoint.state.is_dir()
+    assert len(list(folder.checkpoints.iterdir())) == KEPT
+
+
+def test_a_checkpoint_that_fails_leaves_the_one_before(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    save_checkpoint(folder, Progress(step=1, old_logprobs=()), lambda path: path.mkdir())
+
+    def fail(_path: Path) -> None:
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="full"):
+        save_checkpoint(folder, Progress(step=2, old_logprobs=()), fail)
+    checkpoint = last_checkpoint(folder)
+    assert checkpoint is not None and checkpoint.progress.step == 1
+
+
+def test_the_log_tail_of_a_huge_log_is_short(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert folder.log_tail() == ""
+    folder.log.write_bytes(b"noise \xff\n" * 100_000 + b"last line\n")
+    assert folder.log_tail(lines=2).splitlines()[-1] == "last line"
+    assert len(folder.log_tail().splitlines()) == 20

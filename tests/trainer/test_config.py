@@ -1,0 +1,91 @@
+"""The configuration: presets, limits, JSON round trip, and what it refuses."""
+
+import dataclasses
+import json
+import math
+
+import pytest
+
+from trainer.config import (
+    CreditMode,
+    Limits,
+    LossScale,
+    OldLogprobs,
+    Preset,
+    Rendering,
+    TrainConfig,
+    parse_assignments,
+)
+from trainer.errors import ConfigError
+
+
+def test_recipe_is_the_seed_exactly() -> None:
+    config = TrainConfig.for_preset(Preset.RECIPE)
+    assert config.rendering is Rendering.PLAIN
+    assert config.credit is CreditMode.RECIPE
+    assert config.old_logprobs is OldLogprobs.CONSTANT
+    assert config.loss_scale is LossScale.SUM
+    assert (config.lora_rank, config.lora_alpha) == (16, 32.0)
+    assert (config.learning_rate, config.adam_beta1, config.adam_beta2) == (1e-4, 0.9, 0.95)
+    assert (config.adam_eps, config.weight_decay, config.grad_clip_norm) == (1e-12, 0.0, 0.0)
+    assert (config.epochs, config.batch_conversations, config.warmup_steps) == (2, 0, 0)
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_json_round_trip_is_the_identity(preset: Preset) -> None:
+    config = TrainConfig.for_preset(preset, gamma=0.5, seed=7)
+    assert TrainConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+def test_an_unknown_key_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="learning_rat"):
+        TrainConfig.from_json({"learning_rat": 1e-4})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("gamma", 1.5),
+        ("gamma", math.nan),
+        ("learning_rate", 0.0),
+        ("learning_rate", math.inf),
+        ("epochs", 0),
+        ("epochs", 2.0),
+        ("epochs", True),
+        ("clip_low", 1.2),
+        ("clip_high", 0.9),
+        ("lora_rank", "16"),
+        ("credit", "magic"),
+        ("base_model", 3),
+    ],
+)
+def test_a_value_of_the_wrong_type_or_range_is_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=name):
+        TrainConfig.from_json({name: value})
+
+
+def test_a_whole_number_serves_as_a_decimal() -> None:
+    assert TrainConfig.from_json({"gamma": 1}).gamma == 1.0
+
+
+def test_assignments_are_parsed_by_the_type_of_their_setting() -> None:
+    parsed = parse_assignments(["epochs=5", "gamma=0.25", "credit=outcome", "base_model=a=b"])
+    assert parsed == {
+        "epochs": 5,
+        "gamma": 0.25,
+        "credit": CreditMode.OUTCOME,
+        "base_model": "a=b",
+    }
+
+
+@pytest.mark.parametrize("text", ["epochs", "epochs=two", "epoch=2", "credit=none"])
+def test_a_faulty_assignment_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=text.partition("=")[0]):
+        parse_assignments([text])
+
+
+def test_every_number_says_its_limits_and_every_setting_explains_itself() -> None:
+    for field in dataclasses.fields(TrainConfig):
+        assert field.metadata["label"] and field.metadata["help"], field.name
+        if isinstance(field.default, int | float):
+            assert isinstance(field.metadata["limits"], Limits), field.name

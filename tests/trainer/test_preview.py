@@ -1,0 +1,83 @@
+"""The preview: advantages before training, and what it warns of or refuses."""
+
+from db.enums import Role
+from db.records import Conversation, Message, Score
+from trainer.config import Preset, TrainConfig
+from trainer.preview import count_distinct, preview
+
+RECIPE = TrainConfig.for_preset(Preset.RECIPE)
+STANDARD = TrainConfig()
+
+
+def conversation(*turns: tuple[str, float | None], title: str = "") -> Conversation:
+    """A conversation of user questions and the given replies with their scores."""
+    messages: list[Message] = []
+    for text, value in turns:
+        scores = () if value is None else (Score(rater="local", value=value),)
+        messages += [
+            Message(role=Role.USER, content="Go on."),
+            Message(role=Role.ASSISTANT, content=text, scores=scores),
+        ]
+    return Conversation(messages=tuple(messages), title=title)
+
+
+def kinds(conversations: list[Conversation], config: TrainConfig) -> list[tuple[str, bool]]:
+    return [(w.kind, w.blocking) for w in preview(conversations, config).warnings]
+
+
+def test_advantages_come_without_a_tokenizer() -> None:
+    table = preview([conversation(("Yes.", 1.0), ("No.", 0.5))], RECIPE)
+    assert [turn.advantage for turn in table.turns] == [0.25, -0.25]
+    assert [turn.tokens for turn in table.turns] == [None, None]
+    assert table.distinct_tokens is None
+
+
+def test_the_score_of_several_raters_is_their_mean() -> None:
+    scores = (Score(rater="ann", value=1.0), Score(rater="bob", value=0.0))
+    message = Message(role=Role.ASSISTANT, content="Yes.", scores=scores)
+    table = preview([Conversation(messages=(message,))], STANDARD)
+    assert table.turns[0].reward == 0.5
+
+
+def test_data_without_any_score_is_refused() -> None:
+    assert ("nothing_scored", True) in kinds([conversation(("Yes.", None))], STANDARD)
+
+
+def test_data_whose_advantages_are_all_zero_is_refused() -> None:
+    same = [conversation(("Yes.", 0.5), ("No.", 0.5))]
+    assert ("all_zero", True) in kinds(same, RECIPE)
+
+
+def test_a_scored_empty_reply_is_refused_by_conversation_and_turn() -> None:
+    table = preview([conversation(("Yes.", 1.0), (" ", 0.0), title="refund")], RECIPE)
+    (problem,) = [w for w in table.warnings if w.blocking]
+    assert (problem.kind, problem.conversation, problem.turn) == ("empty_reply", 0, 1)
+    assert "'refund'" in problem.text and "turn 2" in problem.text
+
+
+def test_conversations_without_signal_are_named() -> None:
+    data = [
+        conversation(("Yes.", 1.0), ("No.", 0.0)),
+        conversation(("Yes.", 0.5), ("No.", 0.5), title="flat"),
+        conversation(("Yes.", 0.5), ("No.", None), ("Well.", 1.0)),
+        conversation(("Yes.", None)),
+        Conversation(messages=(Message(role=Role.USER, content="Hello?"),)),
+    ]
+    found = {w.kind: w for w in preview(data, RECIPE).warnings}
+    assert not any(w.blocking for w in found.values())
+    assert (found["no_signal"].conversation, "'flat'" in found["no_signal"].text) == (1, True)
+    assert (found["partly_scored"].conversation, "turn 2" in found["partly_scored"].text) == (
+        2,
+        True,
+    )
+    assert found["unscored"].conversation == 3
+    assert found["no_assistant_turn"].conversation == 4
+
+
+def test_a_lone_conversation_is_said_to_lack_a_baseline() -> None:
+    assert kinds([conversation(("Yes.", 1.0))], STANDARD) == [("no_baseline", False)]
+
+
+def test_shared_prefixes_are_counted_once() -> None:
+    assert count_distinct([(1, 2, 3), (1, 2, 3, 4, 5), (1, 9), (7,), (7,)]) == 7
+    assert count_distinct([]) == 0
