@@ -19,7 +19,7 @@ from trainer.loop import Ending, train
 from trainer.runs.failure import explain
 from trainer.runs.folder import RunFolder, read_json, sha256_of, size_of
 from trainer.runs.launch import start_waiting
-from trainer.runs.process import own_start_time
+from trainer.runs.process import is_alive, own_start_time
 from trainer.runs.recorder import DatabaseRecorder, FileRecorder, Recorder
 
 ENDINGS = {
@@ -54,12 +54,9 @@ def work(database: Database, run_id: int) -> RunStatus:
     to the log.
 
     Raises:
-        ConflictError: if the run is not waiting to be carried out.
+        ConflictError: if nobody claimed the run, it has ended, or another process is at work on it.
     """
-    commands.record_process(database, run_id, pid=os.getpid(), process_started_at=own_start_time())
-    run = commands.begin_run(database, run_id)
-    if not run.status.has_process:
-        raise ConflictError(f"it is {run.status}", where=f"run {run_id}")
+    _claim(database, run_id)
     folder = RunFolder(database.settings.run_dir(run_id))
     recorder = DatabaseRecorder(database, run_id, FileRecorder(folder.metrics))
     stop_on_signals(recorder)
@@ -80,6 +77,20 @@ def work(database: Database, run_id: int) -> RunStatus:
         )
     start_waiting(database)
     return queries.run(database, run_id).status
+
+
+def _claim(database: Database, run_id: int) -> None:
+    """Make this process the run's own, unless another one is at work on it."""
+    run = queries.run(database, run_id)
+    pid, started_at = run.pid, run.process_started_at
+    if pid not in (None, os.getpid()) and started_at and is_alive(pid, started_at):
+        raise ConflictError(
+            f"process {pid} is at work on it",
+            where=f"run {run_id}",
+            remedy="Wait for its end, or stop it on its page.",
+        )
+    commands.begin_run(database, run_id)
+    commands.record_process(database, run_id, pid=os.getpid(), process_started_at=own_start_time())
 
 
 def stop_on_signals(recorder: DatabaseRecorder | FileRecorder) -> None:
