@@ -1,0 +1,159 @@
+"""The LoRA adapter of a model: attach it, write it as a plain PEFT folder, read it back."""
+
+import copy
+import re
+import warnings
+from pathlib import Path
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from peft.utils import get_peft_model_state_dict, set_peft_model_state_dict
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+from trainer.errors import CheckpointError, ConfigError
+
+ADAPTER = "default"
+"""The name under which peft keeps the adapter that is trained."""
+
+CONFIG_FILE = "adapter_config.json"
+WEIGHTS_FILE = "adapter_model.safetensors"
+
+IN_A_BLOCK = re.compile(r"\.\d+\.")
+"""Blocks are numbered; the output head, embeddings and final norm lie outside of them."""
+
+
+def attach_adapter(
+    model: PreTrainedModel,
+    *,
+    base_name: str,
+    rank: int,
+    alpha: float,
+    seed: int | None,
+    train_attn: bool = True,
+    train_mlp: bool = True,
+) -> PeftModel:
+    """Put a fresh LoRA adapter (Hu et al. 2021, arXiv 2106.09685) on the blocks' linear layers.
+
+    B starts at 0, so that the fresh adapter changes nothing; the output head, often tied to the
+    embeddings, is never adapted. Dropout is 0: it would make the first ratios differ from 1.
+
+    Args:
+        model: The base model; its layers are wrapped in place.
+        base_name: What other tools know the base model by; ends up in the adapter's config.
+        rank: Rank of the update.
+        alpha: The update is scaled by alpha / rank.
+        seed: Fixes the initial A; None takes torch's present random state.
+        train_attn: Whether attention layers are adapted.
+        train_mlp: Whether the blocks' other layers are adapted.
+
+    Raises:
+        ConfigError: if that leaves no layer to adapt.
+    """
+    targets = block_linears(model, attention=train_attn, other=train_mlp)
+    if not targets:
+        raise ConfigError(
+            "there is no layer to adapt",
+            where="train_attn / train_mlp",
+            remedy="Switch at least one of them on.",
+        )
+    config = LoraConfig(
+        r=rank,
+        lora_alpha=alpha,  # pyright: ignore[reportArgumentType]  # typed int, used as a number
+        lora_dropout=0.0,
+        bias="none",
+        target_modules=targets,
+        task_type="CAUSAL_LM",
+    )
+    devices = [model.device] if model.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices), warnings.catch_warnings():
+        # peft asks transformers for a name that transformers is about to drop.
+        warnings.simplefilter("ignore", FutureWarning)
+        if seed is None:
+            torch.seed()
+        else:
+            torch.manual_seed(seed)
+        adapted = get_peft_model(model, config)
+    adapted.peft_config[ADAPTER].base_model_name_or_path = base_name  # not this machine's path
+    return adapted.eval()
+
+
+def block_linears(model: PreTrainedModel, *, attention: bool, other: bool) -> list[str]:
+    """Return the names (last components) of the linear layers inside the model's blocks."""
+    names: set[str] = set()
+    for path, module in model.named_modules():
+        if isinstance(module, nn.Linear | Conv1D) and IN_A_BLOCK.search(path):
+            block_part = path[IN_A_BLOCK.search(path).end() :]  # pyright: ignore[reportOptionalMemberAccess]
+            if attention if "attn" in block_part or "attention" in block_part else other:
+                names.add(path.rpartition(".")[2])
+    return sorted(names)
+
+
+def adapter_tensors(model: PeftModel, name: str = ADAPTER) -> dict[str, Tensor]:
+    """Return the adapter's weights under the keys that its file has, on the CPU."""
+    tensors = get_peft_model_state_dict(model, adapter_name=name, save_embedding_layers=False)
+    return {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+
+
+def write_adapter_folder(model: PeftModel, folder: Path) -> None:
+    """Write the adapter as PEFT itself would, and check that it reads back unchanged.
+
+    Raises:
+        CheckpointError: if what lies on the disk is not what was written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    config = copy.deepcopy(model.peft_config[ADAPTER])
+    config.inference_mode = True
+    config.target_modules = sorted(config.target_modules)  # pyright: ignore[reportAttributeAccessIssue]
+    config.save_pretrained(str(folder))
+    tensors = adapter_tensors(model)
+    save_file(tensors, folder / WEIGHTS_FILE, metadata={"format": "pt"})
+    read = load_file(folder / WEIGHTS_FILE)
+    if read.keys() != tensors.keys() or any(
+        not torch.equal(read[key], tensors[key]) for key in tensors
+    ):
+        raise CheckpointError(
+            "the adapter on disk differs from the one in memory",
+            where=str(folder),
+            remedy="Check the disk, then save again.",
+        )
+
+
+def read_adapter_tensors(folder: Path) -> dict[str, Tensor]:
+    """Return the weights in a PEFT folder.
+
+    Raises:
+        CheckpointError: if the folder has none, or the file is damaged.
+    """
+    try:
+        return load_file(folder / WEIGHTS_FILE)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(
+            f"{WEIGHTS_FILE} cannot be read ({error})",
+            where=str(folder),
+            remedy="Name a folder that was written by a finished save.",
+        ) from error
+
+
+def set_adapter_tensors(model: PeftModel, tensors: dict[str, Tensor], *, origin: str) -> None:
+    """Overwrite the adapter's weights.
+
+    Args:
+        model: The model whose adapter changes.
+        tensors: Weights under the keys of an adapter file.
+        origin: Where they come from, for the message.
+
+    Raises:
+        CheckpointError: if keys or shapes are not those of this adapter.
+    """
+    expected = {key: value.shape for key, value in adapter_tensors(model).items()}
+    if expected != {key: value.shape for key, value in tensors.items()}:
+        raise CheckpointError(
+            "the adapter was made for another model, rank or choice of layers",
+            where=origin,
+            remedy="Use the base model and rank it was trained with.",
+        )
+    set_peft_model_state_dict(model, tensors, adapter_name=ADAPTER)

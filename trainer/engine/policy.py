@@ -1,0 +1,314 @@
+"""The policy that is trained: a base model with a LoRA adapter, asked for logprobs of tokens."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self, cast
+
+import torch
+from peft import PeftModel
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from db.settings import Settings
+from trainer.catalog import find_model
+from trainer.engine.adapter import (
+    ADAPTER,
+    adapter_tensors,
+    attach_adapter,
+    set_adapter_tensors,
+    write_adapter_folder,
+)
+from trainer.engine.head import chosen_logprobs, head_logprobs
+from trainer.engine.prefix_tree import PrefixTree, build_prefix_tree, pack
+from trainer.engine.sharing import agrees, plain_logprobs, probe_sequences, sharing_obstacle
+from trainer.errors import BadDataError, CheckpointError
+from trainer.models import load_base_model, load_tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A token sequence, and which of its predictions are wanted.
+
+    Attributes:
+        tokens: The model input, length T.
+        targets_T: int64 on the CPU, the token to score after each position.
+        is_wanted_T: bool on the CPU, True where the score is wanted.
+    """
+
+    tokens: Sequence[int]
+    targets_T: Tensor
+    is_wanted_T: Tensor
+
+
+class Policy:
+    """A base model with a LoRA adapter on its blocks, in evaluation mode.
+
+    Attributes:
+        tokenizer: The model's tokenizer.
+        device: Where the model lies.
+        shares_prefixes: Whether a pass computes shared prefixes once.
+        path_reason: In words, why it does or does not.
+        computed_tokens: Tokens sent through the model so far.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        base_name: str,
+        rank: int,
+        alpha: float,
+        seed: int | None,
+        train_attn: bool = True,
+        train_mlp: bool = True,
+    ) -> None:
+        """Attach a fresh adapter to a loaded base model and find out how to run it."""
+        self.tokenizer = tokenizer
+        self.device = model.device
+        self.computed_tokens = 0
+        self._model = model
+        self._adapted = attach_adapter(
+            model,
+            base_name=base_name,
+            rank=rank,
+            alpha=alpha,
+            seed=seed,
+            train_attn=train_attn,
+            train_mlp=train_mlp,
+        )
+        self._vocabulary = cast(nn.Embedding, model.get_input_embeddings()).num_embeddings
+        self._choose_path()
+
+    @classmethod
+    def load(
+        cls,
+        settings: Settings,
+        name: str,
+        *,
+        device: torch.device,
+        rank: int,
+        alpha: float,
+        seed: int | None,
+        train_attn: bool = True,
+        train_mlp: bool = True,
+    ) -> Self:
+        """Load a base model by name and attach a fresh adapter.
+
+        Raises:
+            ModelError: if the model cannot be had or loaded.
+            ConfigError: if no layer is left to adapt.
+        """
+        known = find_model(settings, name)
+        return cls(
+            load_base_model(settings, name, device=device),
+            load_tokenizer(settings, name),
+            base_name=known.hub_id or name,
+            rank=rank,
+            alpha=alpha,
+            seed=seed,
+            train_attn=train_attn,
+            train_mlp=train_mlp,
+        )
+
+    @property
+    def model(self) -> PreTrainedModel:
+        """The base model with the adapter's layers inside."""
+        return self._model
+
+    @property
+    def adapted(self) -> PeftModel:
+        """The same model as peft sees it."""
+        return self._adapted
+
+    def trainable(self) -> dict[str, nn.Parameter]:
+        """Return the adapter's parameters by name, in a fixed order."""
+        return {n: p for n, p in self._adapted.named_parameters() if p.requires_grad}
+
+    def packs(self, sequences: Sequence[Sequence[int]], token_budget: int) -> list[range]:
+        """Split sequences, in order, into the passes that this model can run."""
+        if self.shares_prefixes:
+            return pack(sequences, token_budget)
+        return [range(index, index + 1) for index in range(len(sequences))]
+
+    def logprobs(self, questions: Sequence[Question]) -> list[Tensor]:
+        """Return the logprobs of the wanted tokens from one pass over all questions.
+
+        Returns:
+            For each question an fp32 tensor of shape (T,) on the model's device, 0 where nothing
+            is wanted; carries gradient to the adapter where gradients are enabled.
+
+        Raises:
+            BadDataError: if a token id is not in the model's vocabulary.
+        """
+        for question in questions:
+            self._check_vocabulary(question)
+        tree = build_prefix_tree([question.tokens for question in questions])
+        predictions = _Predictions.collect(tree, questions, self._vocabulary)
+        if not len(predictions.nodes_P):
+            return [torch.zeros(len(q.tokens), device=self.device) for q in questions]
+        self.computed_tokens += len(tree)
+        scores_P = self._scores(tree, predictions)
+        wanted = scores_P[predictions.place_W.to(self.device)]
+        answers: list[Tensor] = []
+        for question, scores in zip(questions, wanted.split(predictions.counts), strict=True):
+            blank_T = torch.zeros(len(question.tokens), device=self.device)
+            answers.append(blank_T.masked_scatter(question.is_wanted_T.to(self.device), scores))
+        return answers
+
+    @contextmanager
+    def without_adapter(self) -> Iterator[None]:
+        """Let the block see the base model alone."""
+        with self._adapted.disable_adapter():
+            yield
+
+    @contextmanager
+    def with_tensors(self, tensors: dict[str, Tensor]) -> Iterator[None]:
+        """Let the block see the model with other adapter weights."""
+        present = adapter_tensors(self._adapted)
+        self.set_tensors(tensors)
+        try:
+            yield
+        finally:
+            self.set_tensors(present)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return a copy of the adapter's weights under the keys that its file has."""
+        return {key: value.clone() for key, value in adapter_tensors(self._adapted).items()}
+
+    def set_tensors(self, tensors: dict[str, Tensor], *, origin: str = "adapter") -> None:
+        """Overwrite the adapter's weights.
+
+        Raises:
+            CheckpointError: if they are not of this adapter's shape.
+        """
+        set_adapter_tensors(self._adapted, tensors, origin=origin)
+
+    def write(self, folder: Path) -> None:
+        """Write the adapter as a PEFT folder.
+
+        Raises:
+            CheckpointError: if the file does not read back unchanged.
+        """
+        write_adapter_folder(self._adapted, folder)
+
+    def check_saved(self, folder: Path) -> None:
+        """Load a PEFT folder as anybody would, and compare its answers with the adapter's.
+
+        Raises:
+            CheckpointError: if the two disagree.
+        """
+        probe = probe_sequences(self._vocabulary)[1:2]
+        expected = plain_logprobs(self._model, probe)
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            self._adapted.load_adapter(str(folder), adapter_name="saved")
+        try:
+            self._adapted.set_adapter("saved")
+            same = agrees(self._model, expected, lambda: plain_logprobs(self._model, probe))
+        finally:
+            self._adapted.set_adapter(ADAPTER)
+            self._adapted.delete_adapter("saved")
+        if not same:
+            raise CheckpointError(
+                "the saved adapter, loaded with PEFT, answers differently from the trained one",
+                where=str(folder),
+                remedy="Don't use it; save again, and report this if it happens twice.",
+            )
+
+    def _choose_path(self) -> None:
+        """Decide, by config and by trying, whether prefixes are shared and the head is plain."""
+        sequences = probe_sequences(self._vocabulary)
+        questions = [_whole(sequence) for sequence in sequences]
+        expected = plain_logprobs(self._model, sequences)
+
+        def one_by_one() -> list[Tensor]:
+            return [self.logprobs([question])[0] for question in questions]
+
+        self._head_is_plain = self._model.base_model is not self._model
+        if self._head_is_plain:
+            self._head_is_plain = agrees(self._model, expected, one_by_one)
+        obstacle = sharing_obstacle(self._model)
+        if obstacle is None and not agrees(self._model, expected, lambda: self.logprobs(questions)):
+            obstacle = "a trial gave other logprobs than passes one by one"
+        self.shares_prefixes = obstacle is None
+        self.path_reason = (
+            f"one pass for each turn, because {obstacle}"
+            if obstacle
+            else "shared prefixes computed once; a trial agreed with passes one by one"
+        )
+        self.computed_tokens = 0
+
+    def _scores(self, tree: PrefixTree, predictions: "_Predictions") -> Tensor:
+        """Return the logprob of each distinct prediction, shape (P,)."""
+        nodes_P = predictions.nodes_P.to(self.device)
+        targets_P = predictions.targets_P.to(self.device)
+        inputs = tree_inputs(tree, self.device)
+        if self._head_is_plain:
+            hidden_1NH = self._model.base_model(**inputs, use_cache=False).last_hidden_state
+            head = cast(nn.Module, self._model.get_output_embeddings())
+            return head_logprobs(head, hidden_1NH[0, nodes_P], targets_P)
+        # A head that scales or caps its logits only does so inside the model's own forward.
+        output = self._model(**inputs, use_cache=False, logits_to_keep=nodes_P)
+        return chosen_logprobs(output.logits[0], targets_P)
+
+    def _check_vocabulary(self, question: Question) -> None:
+        highest = max(max(question.tokens), int(question.targets_T.max()))
+        if highest >= self._vocabulary or min(question.tokens) < 0:
+            raise BadDataError(
+                f"token id {highest} is outside the model's vocabulary of {self._vocabulary}",
+                where="tokens of a turn",
+                remedy="Use replies sampled by this model, or clear their stored token ids.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Predictions:
+    """The distinct (node, target) pairs of a pass, and where each question finds its own.
+
+    Attributes:
+        nodes_P: int64, the node from which each distinct prediction is made.
+        targets_P: int64, the token it scores.
+        place_W: int64, for each wanted position of each question in turn, its pair.
+        counts: How many positions each question wants.
+    """
+
+    nodes_P: Tensor
+    targets_P: Tensor
+    place_W: Tensor
+    counts: list[int]
+
+    @classmethod
+    def collect(cls, tree: PrefixTree, questions: Sequence[Question], vocabulary: int) -> Self:
+        keys = [
+            torch.tensor(path)[question.is_wanted_T] * vocabulary
+            + question.targets_T[question.is_wanted_T]
+            for path, question in zip(tree.nodes, questions, strict=True)
+        ]
+        distinct, place = torch.unique(torch.cat(keys), return_inverse=True)
+        return cls(distinct // vocabulary, distinct % vocabulary, place, [len(k) for k in keys])
+
+
+def tree_inputs(tree: PrefixTree, device: torch.device) -> dict[str, Tensor]:
+    """Return the model's inputs for a tree: ids, and positions and mask where it branches.
+
+    The mask has shape (1, 1, N, N); True means that the query (row) may see the key (column).
+    """
+    inputs = {"input_ids": torch.tensor([tree.tokens], device=device)}
+    if not tree.is_chain:  # a chain is plain causal attention, which needs no mask
+        end_N = torch.tensor(tree.end, device=device)
+        index_N = torch.arange(len(tree), device=device)
+        is_ancestor_NN = (index_N <= index_N[:, None]) & (index_N[:, None] < end_N)
+        inputs["attention_mask"] = is_ancestor_NN[None, None]
+        inputs["position_ids"] = torch.tensor([tree.depth], device=device)
+    return inputs
+
+
+def _whole(sequence: Sequence[int]) -> Question:
+    """Ask for every token of a sequence after the first."""
+    return Question(
+        tokens=sequence[:-1],
+        targets_T=torch.tensor(sequence[1:]),
+        is_wanted_T=torch.ones(len(sequence) - 1, dtype=torch.bool),
+    )
