@@ -12,6 +12,9 @@ from db.enums import ArtifactKind, ErrorKind, ReviewState, Role, RunStatus, User
 
 SCORE_MIN, SCORE_MAX = -1.0, 1.0
 
+IMPORTED_RATER = "imported"
+"""The rater of scores that arrive without a name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:

@@ -4,7 +4,7 @@ import math
 
 from db.enums import Role
 from db.errors import DataError
-from db.records import SCORE_MAX, SCORE_MIN, Conversation, Score
+from db.records import SCORE_MAX, SCORE_MIN, Conversation, Message, Score
 
 REMEDY = f"A score is a number from {SCORE_MIN:g} to {SCORE_MAX:g}; leave it out if there is none."
 
@@ -49,8 +49,31 @@ def check_conversation(conversation: Conversation) -> None:
                 where=where,
                 remedy="Only replies of the assistant are scored.",
             )
+        if message.tool_calls and message.role is not Role.ASSISTANT:
+            raise DataError(
+                f"a {message.role} message makes tool calls",
+                where=where,
+                remedy="Only the assistant makes tool calls.",
+            )
+        _check_sampled(message, where)
         _check_scores(message.scores, where)
     _check_scores(conversation.outcomes, f"{name}, outcome")
+
+
+def _check_sampled(message: Message, where: str) -> None:
+    logprobs = message.logprobs or ()
+    if not all(math.isfinite(logprob) for logprob in logprobs):
+        raise DataError(
+            "a log-probability is not finite",
+            where=where,
+            remedy="Leave token ids and log-probabilities out; they will be computed again.",
+        )
+    if logprobs and len(logprobs) != len(message.token_ids or ()):
+        raise DataError(
+            f"there are {len(logprobs)} log-probabilities for {len(message.token_ids or ())} tokens",
+            where=where,
+            remedy="Leave both out; they will be computed again.",
+        )
 
 
 def _check_scores(scores: tuple[Score, ...], where: str) -> None:

@@ -1,0 +1,257 @@
+"""EveryTurn's own format: one object a line that loses nothing."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from db.enums import Role
+from db.formats.fields import (
+    JsonObject,
+    as_list,
+    as_object,
+    as_score,
+    as_text,
+    describe,
+    is_object_with,
+    join,
+    optional_text,
+    remark_others,
+    required,
+)
+from db.formats.messages import MESSAGE_KEYS, lift_system, parse_message, require_messages
+from db.formats.result import Format, Notes, RowError
+from db.records import IMPORTED_RATER, Conversation, Message, Score
+from db.text import clean_json
+
+_OWN_MESSAGE_KEYS = frozenset({"id", "scores", "model", "run_id", "token_ids", "logprobs"})
+_OWN_KEYS = frozenset(
+    {"id", "title", "system", "source", "tags", "outcomes", "created_at", "updated_at", "archived"}
+)
+_SCORE_KEYS = frozenset({"rater", "value", "note", "at"})
+_LARGEST_ID = 2**63 - 1
+
+
+def _recognises(row: object) -> bool:
+    if not is_object_with(row, "messages"):
+        return False
+    data = cast(JsonObject, row)
+    if any(key in data for key in _OWN_KEYS - {"id"}):
+        return True
+    messages = data["messages"]
+    return isinstance(messages, list) and any(
+        is_object_with(entry, key)
+        for entry in cast("list[object]", messages)
+        for key in _OWN_MESSAGE_KEYS - {"id", "model"}
+    )
+
+
+def _parse_row(row: object, notes: Notes) -> Conversation:
+    data = as_object(row, "")
+    remark_others(data, _OWN_KEYS | {"messages"}, "", notes)
+    messages = [
+        _parse_message(as_object(value, f"messages[{index}]"), f"messages[{index}]", notes)
+        for index, value in enumerate(as_list(required(data, "messages", ""), "messages"))
+    ]
+    system, rest = optional_text(data, "system", ""), tuple(messages)
+    if "system" not in data:
+        system, rest = lift_system(messages)
+    tags = [] if data.get("tags") is None else as_list(data["tags"], "tags")
+    return Conversation(
+        id=_optional_id(data, "id", ""),
+        title=optional_text(data, "title", ""),
+        system=system,
+        source=optional_text(data, "source", ""),
+        tags=tuple(as_text(tag, f"tags[{index}]") for index, tag in enumerate(tags)),
+        messages=require_messages(rest, "messages"),
+        outcomes=_parse_scores(data, "outcomes", "", notes),
+        created_at=_optional_time(data, "created_at", ""),
+        updated_at=_optional_time(data, "updated_at", ""),
+        archived=_optional_flag(data, "archived"),
+    )
+
+
+def _parse_message(data: JsonObject, path: str, notes: Notes) -> Message:
+    remark_others(data, MESSAGE_KEYS | _OWN_MESSAGE_KEYS, "messages[]", notes)
+    said = parse_message(data, path, notes)
+    scores = _parse_scores(data, "scores", path, notes)
+    if scores and said.role is not Role.ASSISTANT:
+        raise RowError(
+            f"a {said.role} message carries a score",
+            where=join(path, "scores"),
+            remedy="Only replies of the assistant are scored.",
+        )
+    token_ids = _optional_token_ids(data, path)
+    logprobs = _optional_logprobs(data, path)
+    if token_ids is not None and logprobs is not None and len(token_ids) != len(logprobs):
+        raise RowError(
+            f"there are {len(logprobs)} log-probabilities for {len(token_ids)} tokens",
+            where=join(path, "logprobs"),
+            remedy="Give one for each token, or leave both fields out.",
+        )
+    return Message(
+        id=_optional_id(data, "id", path),
+        role=said.role,
+        content=said.content,
+        tool_calls=said.tool_calls,
+        tool_call_id=said.tool_call_id,
+        scores=scores,
+        model=optional_text(data, "model", path) or None,
+        run_id=_optional_id(data, "run_id", path),
+        token_ids=token_ids,
+        logprobs=logprobs,
+    )
+
+
+def _parse_scores(data: JsonObject, key: str, path: str, notes: Notes) -> tuple[Score, ...]:
+    if data.get(key) is None:
+        return ()
+    scores: list[Score] = []
+    for index, value in enumerate(as_list(data[key], join(path, key))):
+        field = f"{join(path, key)}[{index}]"
+        entry = as_object(value, field)
+        remark_others(entry, _SCORE_KEYS, f"{key}[]", notes)
+        name = optional_text(entry, "rater", field)
+        rater = name if name.strip() else IMPORTED_RATER
+        if any(score.rater == rater for score in scores):
+            raise RowError(
+                f"{rater[:40]!r} scores it twice",
+                where=join(field, "rater"),
+                remedy="Keep one score for each rater.",
+            )
+        scores.append(
+            Score(
+                rater=rater,
+                value=as_score(required(entry, "value", field), join(field, "value")),
+                note=optional_text(entry, "note", field),
+                at=_optional_time(entry, "at", field),
+            )
+        )
+    return tuple(scores)
+
+
+def _optional_id(data: JsonObject, key: str, path: str) -> int | None:
+    """Read a row's number; ids of other programs (texts) mean nothing here and are dropped."""
+    value = data.get(key)
+    if value is None or isinstance(value, str):
+        return None
+    return _whole_number(value, join(path, key))
+
+
+def _whole_number(value: object, path: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST_ID:
+        raise RowError(
+            f"{describe(value)} stands where a whole number from 0 is expected",
+            where=path,
+            remedy="Correct it, or leave the field out.",
+        )
+    return value
+
+
+def _optional_token_ids(data: JsonObject, path: str) -> tuple[int, ...] | None:
+    if data.get("token_ids") is None:
+        return None
+    field = join(path, "token_ids")
+    values = as_list(data["token_ids"], field)
+    return tuple(_whole_number(value, f"{field}[{i}]") for i, value in enumerate(values))
+
+
+def _optional_logprobs(data: JsonObject, path: str) -> tuple[float, ...] | None:
+    if data.get("logprobs") is None:
+        return None
+    field = join(path, "logprobs")
+    numbers: list[float] = []
+    for index, value in enumerate(as_list(data["logprobs"], field)):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise RowError(
+                f"{describe(value)} stands where a log-probability is expected",
+                where=f"{field}[{index}]",
+                remedy="Write a number, or leave token_ids and logprobs out.",
+            )
+        numbers.append(float(value))
+    return tuple(numbers)
+
+
+def _optional_time(data: JsonObject, key: str, path: str) -> datetime | None:
+    text = optional_text(data, key, path)
+    if not text:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise RowError(
+            f"{text[:40]!r} is not a time",
+            where=join(path, key),
+            remedy="Write it like 2026-01-31T12:00:00Z, or leave it out.",
+        ) from None
+
+
+def _optional_flag(data: JsonObject, key: str) -> bool:
+    value = data.get(key)
+    if value is None:
+        return False
+    if not isinstance(value, bool):
+        raise RowError(
+            f"{describe(value)} stands where true or false is expected",
+            where=key,
+            remedy="Correct it, or leave the field out.",
+        )
+    return value
+
+
+def _write_row(conversation: Conversation) -> str:
+    row: dict[str, Any] = {"title": conversation.title}
+    if conversation.id is not None:
+        row["id"] = conversation.id
+    if conversation.system or conversation.messages[0].role is Role.SYSTEM:
+        row["system"] = conversation.system
+    if conversation.source:
+        row["source"] = conversation.source
+    if conversation.tags:
+        row["tags"] = list(conversation.tags)
+    row["messages"] = [_write_message(message) for message in conversation.messages]
+    if conversation.outcomes:
+        row["outcomes"] = [_write_score(score) for score in conversation.outcomes]
+    if conversation.created_at is not None:
+        row["created_at"] = _write_time(conversation.created_at)
+    if conversation.updated_at is not None:
+        row["updated_at"] = _write_time(conversation.updated_at)
+    if conversation.archived:
+        row["archived"] = True
+    return json.dumps(clean_json(row), ensure_ascii=False, allow_nan=False)
+
+
+def _write_message(message: Message) -> dict[str, Any]:
+    entry: dict[str, Any] = {"role": message.role.value, "content": message.content}
+    if message.id is not None:
+        entry["id"] = message.id
+    if message.tool_calls:
+        entry["tool_calls"] = list(message.tool_calls)
+    if message.scores:
+        entry["scores"] = [_write_score(score) for score in message.scores]
+    for key, value in (
+        ("tool_call_id", message.tool_call_id),
+        ("model", message.model),
+        ("run_id", message.run_id),
+        ("token_ids", message.token_ids),
+        ("logprobs", message.logprobs),
+    ):
+        if value is not None:
+            entry[key] = list(value) if isinstance(value, tuple) else value
+    return entry
+
+
+def _write_score(score: Score) -> dict[str, Any]:
+    entry: dict[str, Any] = {"rater": score.rater, "value": score.value}
+    if score.note:
+        entry["note"] = score.note
+    if score.at is not None:
+        entry["at"] = _write_time(score.at)
+    return entry
+
+
+def _write_time(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat()
+
+
+NATIVE = Format(name="native", recognises=_recognises, parse_row=_parse_row, write_row=_write_row)
