@@ -174,7 +174,7 @@ def runs_with_status(*statuses: RunStatus) -> list[Run]:
 
 
 def queue_position(run_id: int) -> int | None:
-    """Return how many runs start before this one, plus one; None if it is not waiting."""
+    """Return how many runs wait before this one; None if it does not wait itself."""
     return _read(queries.queue_position, run_id)
 
 

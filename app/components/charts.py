@@ -29,7 +29,7 @@ class Chart:
     alt: str
 
 
-def base_figure(y_title: str, *, x_title: str = "optimiser step") -> go.Figure:
+def base_figure(y_title: str, *, x_title: str = "step") -> go.Figure:
     """Return an empty figure in the common layout; zoom and hidden lines survive updates."""
     figure = go.Figure()
     figure.update_layout(
@@ -37,9 +37,9 @@ def base_figure(y_title: str, *, x_title: str = "optimiser step") -> go.Figure:
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         uirevision="keep",
         hovermode="closest",
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "title": None},
-        xaxis={"title": x_title, "rangemode": "tozero", "tickformat": "d", "automargin": True},
-        yaxis={"title": y_title, "automargin": True, "zeroline": True},
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
+        xaxis={"title": {"text": x_title, "standoff": 4}, "tickformat": "d", "automargin": True},
+        yaxis={"title": {"text": y_title, "standoff": 8}, "automargin": True, "zeroline": True},
     )
     return figure
 
@@ -65,9 +65,14 @@ def draw_limit(figure: go.Figure, value: float, name: str, steps: Sequence[int])
             mode="lines",
             line={"dash": "dash", "width": 1.5, "color": NEUTRAL},
             name=name,
+            showlegend=False,
             hovertemplate=f"{name}<extra></extra>",
         )
     )
+    figure.add_annotation(
+        text=name, x=1, xref="paper", xanchor="right", y=value, yanchor="bottom",
+        showarrow=False, font={"size": 11},
+    )  # fmt: skip
 
 
 def signed(value: float | None, digits: int = 3) -> str:

@@ -78,16 +78,14 @@ def clip_chart(rows: Sequence[TurnMetric], view: TurnView) -> Chart:
     """Return two panels side by side: tokens outside the clip band, tokens the clip stops."""
     figure = base_figure("share of tokens")
     layout = figure.layout
-    figure = make_subplots(
-        rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.04,
-        subplot_titles=("outside the band", "stopped by the clip"),
-    )  # fmt: skip
+    figure = make_subplots(rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.04)
     figure.update_layout(layout)
     outside = _draw_turns(figure, rows, view, lambda row: row.clipfrac, column=1)
     _draw_turns(figure, rows, view, lambda row: row.clipfrac_binding, column=2)
-    figure.update_xaxes(title="optimiser step", tickformat="d", automargin=True)
-    figure.update_yaxes(rangemode="tozero", tickformat=".0%")
-    figure.update_layout(legend_y=1.12, margin_t=40)
+    for column, name in ((1, "step · outside the band"), (2, "step · stopped by the clip")):
+        title = {"text": name, "standoff": 4}
+        figure.update_xaxes(title=title, tickformat="d", automargin=True, col=column)
+    figure.update_yaxes(rangemode="tozero", tickformat=".0%", automargin=True)
     return Chart(
         key="clip",
         title="Clip fraction per turn",
@@ -108,6 +106,7 @@ def _draw_turns(
 ) -> dict[int, list[float]]:
     """Draw one line a turn; return the drawn values by turn position."""
     step_axis(figure, [row.step for row in rows])
+    figure.update_layout(legend_title_text="turn")
     row = None if column is None else 1
     legend = column != 2
     if view.conversation is None:
@@ -176,7 +175,7 @@ def _conversation_trace(
 def _line_style(turn: int, points: int, legend: bool) -> dict[str, object]:
     return {
         "mode": line_mode(points),
-        "name": f"turn {turn + 1}",
+        "name": str(turn + 1),
         "legendgroup": f"turn {turn + 1}",
         "showlegend": legend,
         "line": {"color": turn_colour(turn), "width": 2},

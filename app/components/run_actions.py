@@ -1,23 +1,23 @@
 """What can be done with a run from the list: rename it, and delete it once it has ended."""
 
-from collections.abc import Callable
-
 import streamlit as st
 
-from app import data
-from app.components.errors import show_error
+from app import data, state
+from app.components.errors import guarded
 from app.components.format import plain
 from db import commands
-from db.errors import EveryTurnError
 from db.records import Run
 from trainer.runs.remove import remove_run
+
+NAME_CHARS = 100
+_NAME = "new_run_name"
 
 
 def run_menu(run: Run) -> None:
     """Show a small menu with the actions that the run's state allows."""
     with st.popover("", icon=":material/more_vert:", type="tertiary", help="Rename or delete"):
         if st.button("Rename", icon=":material/edit:", type="tertiary", key=f"rename_{run.id}"):
-            _rename(run)
+            _ask_name(run)
         if st.button(
             "Delete",
             icon=":material/delete:",
@@ -26,30 +26,42 @@ def run_menu(run: Run) -> None:
             disabled=not run.status.has_ended,
             help=None if run.status.has_ended else "Stop the run first.",
         ):
-            _delete(run)
+            _ask_deletion(run)
 
 
 @st.dialog("Rename the run")
-def _rename(run: Run) -> None:
-    name = st.text_input("Name", value=run.name, max_chars=100)
-    if st.button("Rename", type="primary", disabled=not (name or "").strip(), key="rename_run"):
-        _do(commands.rename_run, run.id, (name or "").strip())
+def _ask_name(run: Run) -> None:
+    name = st.text_input("Name", value=run.name, max_chars=NAME_CHARS, key=_NAME) or ""
+    if st.button(
+        "Rename",
+        type="primary",
+        disabled=not name.strip(),
+        key="rename_run",
+        on_click=_rename,
+        args=(run.id,),
+    ):
+        st.rerun()
 
 
-@st.dialog("Delete this run?")
-def _delete(run: Run) -> None:
+@st.dialog("Delete this run?", icon=":material/delete:")
+def _ask_deletion(run: Run) -> None:
     st.markdown(
         f"**{plain(run.name)}** goes for good: its figures, samples, checkpoints and its adapter. "
         "The conversations and their scores stay."
     )
-    if st.button("Delete the run", type="primary", icon=":material/delete:", key="delete_run"):
-        _do(remove_run, run.id)
+    with st.container(horizontal=True):
+        deleted = st.button(
+            "Delete the run", type="primary", key="delete_run", on_click=_delete, args=(run.id,)
+        )
+        if deleted or st.button("Keep it", key="keep_run"):
+            st.rerun()
 
 
-def _do(command: Callable[..., None], *args: object) -> None:
-    try:
-        data.write(command, *args)
-    except EveryTurnError as error:
-        show_error(error)
-    else:
-        st.rerun()
+@guarded
+def _rename(run_id: int) -> None:
+    data.write(commands.rename_run, run_id, str(state.widget_value(_NAME)).strip())
+
+
+@guarded
+def _delete(run_id: int) -> None:
+    data.write(remove_run, run_id)

@@ -54,11 +54,10 @@ def render_progress(run: Run) -> None:
     left, right = st.columns([5, 1], vertical_alignment="center")
     with left:
         if run.status is RunStatus.QUEUED:
-            place = data.queue_position(run.id)
+            before = data.queue_position(run.id) or 0
             st.info(
-                "Waits for the device"
-                + (f": number {place} in the queue." if place else ".")
-                + " It starts by itself when the run before it ends.",
+                f"Waits for the device: number {before + 1} in the queue. It starts by itself "
+                "when the run before it ends.",
                 icon=":material/hourglass_empty:",
             )
         elif run.status is RunStatus.STARTING:

@@ -101,7 +101,7 @@ def _active_run(was_active: bool) -> None:
         with st.container(border=True, gap="xxsmall"):
             st.page_link(
                 routes.RUN,
-                label=plain(shortened(run.name, 28)),
+                label=plain(shortened(run.name, 20)),
                 icon=":material/monitoring:",
                 query_params={routes.RUN_PARAM: str(run.id)},
             )

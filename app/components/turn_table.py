@@ -31,35 +31,42 @@ def turn_table(
         key=key,
         hide_index=True,
         height=min(36 * (len(frame) + 1) + 4, 460),
+        column_order=[name for name in frame.columns if name != "tokens" or tokens],
         column_config={
-            "turn": st.column_config.NumberColumn(width=50),
-            "reply": st.column_config.TextColumn(width="medium"),
+            "conversation": st.column_config.TextColumn(width=150),
+            "turn": st.column_config.NumberColumn(width=44),
+            "reply": st.column_config.TextColumn(width=170),
             "tokens": st.column_config.NumberColumn(
-                help="Length of the turn's model input: everything before the reply, and the reply."
+                width=60,
+                help="Length of the turn's model input: everything before the reply, and the reply.",
             ),
             "reward": st.column_config.NumberColumn(
-                format="%.2f", help="The turn's score; the mean where several people scored it."
+                width=62,
+                format="%.2f",
+                help="The turn's score; the mean where several people scored it.",
             ),
             "return": st.column_config.NumberColumn(
+                width=62,
                 format="%.3f",
                 help="What the turn is credited with: its own reward and, with return to go, the "
                 "discounted rewards after it.",
             ),
             "less likely": st.column_config.TextColumn(
                 alignment="right",
-                width=90,
+                width=84,
                 help="Training makes these replies less likely; a longer bar pushes harder.",
             ),
             "advantage": st.column_config.NumberColumn(
+                width=84,
                 format="%+.3f",
                 help="The return minus what is usual at this place. This number decides what the "
                 "run does with the turn.",
             ),
             "more likely": st.column_config.TextColumn(
-                width=90,
+                width=84,
                 help="Training makes these replies more likely; a longer bar pushes harder.",
             ),
-            "remark": st.column_config.TextColumn(width="medium"),
+            "remark": st.column_config.TextColumn(width=150),
         },
         alt="Every assistant turn with its tokens, reward, return and advantage.",
     )
@@ -87,8 +94,8 @@ def turn_frame(
                 "tokens": count,
                 "reward": turn.reward,
                 "return": turn.return_,
-                "less likely": bar(-share),
                 "advantage": turn.advantage,
+                "less likely": bar(-share),
                 "more likely": bar(share),
                 "remark": remark(turn, count, limit),
             }

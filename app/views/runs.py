@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app import data, routes
+from app.components.errors import show_failure
 from app.components.format import ago, counted, exact_time, plain
 from app.components.run_actions import run_menu
 from app.components.run_status import (
@@ -14,6 +15,7 @@ from app.components.run_status import (
 )
 from app.metrics import learning_of
 from db.enums import RunStatus
+from db.errors import NotFoundError
 from db.records import Run
 
 PAGE_RUNS = 20
@@ -35,25 +37,16 @@ def render() -> None:
             icon=":material/monitoring:",
         )
         return
-    live = any(not run.status.has_ended for run in runs)
-    st.fragment(_list, run_every=REFRESH_S if live else None)()
-
-
-def _list() -> None:
-    runs = data.runs()
+    show_failure()
     pages = -(-len(runs) // PAGE_RUNS)
-    page = 1
-    if pages > 1:
-        page = st.pagination(pages, key="page", bind="query-params")
+    page = st.pagination(pages, key="page", bind="query-params") if pages > 1 else 1
     for run in runs[(page - 1) * PAGE_RUNS : page * PAGE_RUNS]:
         _row(run)
 
 
 def _row(run: Run) -> None:
     with st.container(border=True):
-        name, status, learning, when, menu = st.columns(
-            [5, 3, 2, 2, 0.6], vertical_alignment="center"
-        )
+        name, figures, menu = st.columns([5, 7, 0.6], vertical_alignment="center")
         with name:
             st.page_link(
                 routes.RUN,
@@ -65,21 +58,39 @@ def _row(run: Run) -> None:
                 f"run {run.id} · {plain(method)} · {plain(run.base_model)} · "
                 f"{counted(run.conversations, 'conversation')}"
             )
-        with status:
-            status_badge(run.status)
-            if run.status in (RunStatus.RUNNING, RunStatus.STOPPING):
-                st.progress(min(max(run.progress, 0.0), 1.0), text=progress_text(run))
-        with learning:
-            _learning(run)
-        with when:
-            at = run.started_at or run.created_at
-            spent = run_time_s(run)
-            st.caption(
-                f"{ago(at)}" + (f"  \ntook {duration(spent)}" if run.ended_at and spent else ""),
-                help=exact_time(at),
-            )
+        with figures:
+            if run.status.has_ended:
+                _figures(run)
+            else:
+                st.fragment(_live_figures, run_every=REFRESH_S)(run)
         with menu:
             run_menu(run)
+
+
+def _live_figures(drawn: Run) -> None:
+    """Draw what changes while the run goes on; a new status redraws the whole list."""
+    try:
+        run = data.run(drawn.id)
+    except NotFoundError:
+        st.rerun()
+    if run.status is not drawn.status:
+        st.rerun()
+    _figures(run)
+
+
+def _figures(run: Run) -> None:
+    status, learning, when = st.columns([3, 2, 2], vertical_alignment="center")
+    with status:
+        status_badge(run.status)
+        if run.status in (RunStatus.RUNNING, RunStatus.STOPPING):
+            st.progress(min(max(run.progress, 0.0), 1.0), text=progress_text(run))
+    with learning:
+        _learning(run)
+    with when:
+        at = run.started_at or run.created_at
+        spent = run_time_s(run)
+        took = f"  \ntook {duration(spent)}" if run.ended_at and spent is not None else ""
+        st.caption(f"{ago(at)}{took}", help=exact_time(at))
 
 
 def _learning(run: Run) -> None:
@@ -90,8 +101,8 @@ def _learning(run: Run) -> None:
         return
     colour, icon = ("green", "trending_up") if change > 0 else ("orange", "trending_flat")
     st.markdown(
-        f":{colour}[:material/{icon}: {change:+.3f}] :gray[nats/token]",
-        help="Is it learning? The change of the replies' log-probability in the last epoch, times "
+        f":{colour}[:material/{icon}: {change:+.3f}]  \n:small[:gray[learning]]",
+        help="Is it learning? In nats per token: the change of the replies' log-probability in the last epoch, times "
         "their advantage. Above 0: the model moves as the scores ask.",
     )
 

@@ -13,39 +13,7 @@ from app.components.turn_series import (
     learning_signal,
     of_conversation,
 )
-from db.records import StepMetric, TurnMetric
-
-
-def row(step: int, conversation: int, turn: int, **changes: float) -> TurnMetric:
-    values = {
-        "epoch": step,
-        "tokens": 20,
-        "response_tokens": 10,
-        "reward": 0.5,
-        "advantage": 0.1,
-        "loss_mean": 0.0,
-        "loss_sum": 0.0,
-        "ratio_mean": 1.0,
-        "clipfrac": 0.0,
-        "clipfrac_binding": 0.0,
-        "kl_mean": 0.0,
-        "logprob_mean": -1.0,
-    } | changes
-    return TurnMetric(step=step, conversation=conversation, turn=turn, **values)  # type: ignore[arg-type]
-
-
-def step(number: int, **changes: float) -> StepMetric:
-    values = {
-        "epoch": 0,
-        "loss": 0.1,
-        "grad_norm": 0.2,
-        "lr": 1e-4,
-        "kl": 0.01,
-        "tokens_per_s": 100.0,
-        "memory_bytes": 1,
-        "seconds": 1.0,
-    } | changes
-    return StepMetric(step=number, **values)  # type: ignore[arg-type]
+from tests.app.rows import step_row, turn_row
 
 
 def trace(figure, name: str):
@@ -56,34 +24,38 @@ ALL = TurnView(conversation=None, titles={})
 
 
 def test_position_points_are_the_median_and_the_middle_half():
-    rows = [row(0, c, 0, loss_mean=value) for c, value in enumerate([1.0, 2.0, 3.0, 4.0, 5.0])]
+    rows = [turn_row(0, c, 0, loss_mean=value) for c, value in enumerate([1.0, 2.0, 3.0, 4.0, 5.0])]
     (point,) = by_position(rows, lambda r: r.loss_mean)[0]
     assert (point.low, point.median, point.high, point.conversations) == (2.0, 3.0, 4.0, 5)
 
 
 def test_position_points_skip_values_that_are_no_number():
-    rows = [row(0, 0, 0, loss_mean=math.nan), row(0, 1, 0, loss_mean=2.0), row(1, 0, 0)]
+    rows = [
+        turn_row(0, 0, 0, loss_mean=math.nan),
+        turn_row(0, 1, 0, loss_mean=2.0),
+        turn_row(1, 0, 0),
+    ]
     points = by_position(rows, lambda r: r.loss_mean)[0]
     assert [(p.step, p.median, p.conversations) for p in points] == [(0, 2.0, 1), (1, 0.0, 1)]
 
 
 def test_position_points_without_any_reward_say_so():
-    (point,) = by_position([row(0, 0, 0, reward=None)], lambda r: r.loss_mean)[0]
+    (point,) = by_position([turn_row(0, 0, 0, reward=None)], lambda r: r.loss_mean)[0]
     assert point.reward is None
 
 
 def test_one_conversation_shows_only_its_own_rows_in_order_of_steps():
-    rows = [row(1, 3, 0, loss_mean=0.2), row(0, 3, 0, loss_mean=0.1), row(0, 4, 0)]
+    rows = [turn_row(1, 3, 0, loss_mean=0.2), turn_row(0, 3, 0, loss_mean=0.1), turn_row(0, 4, 0)]
     series = of_conversation(rows, 3, lambda r: r.loss_mean)
     assert [r.loss_mean for r in series[0]] == [0.1, 0.2]
 
 
 def test_learning_weighs_each_change_with_advantage_and_tokens():
     rows = [
-        row(0, 0, 0, advantage=0.5, response_tokens=10, logprob_mean=-2.0),
-        row(0, 0, 1, advantage=-0.5, response_tokens=30, logprob_mean=-1.0),
-        row(1, 0, 0, advantage=0.5, response_tokens=10, logprob_mean=-1.6),
-        row(1, 0, 1, advantage=-0.5, response_tokens=30, logprob_mean=-1.2),
+        turn_row(0, 0, 0, advantage=0.5, response_tokens=10, logprob_mean=-2.0),
+        turn_row(0, 0, 1, advantage=-0.5, response_tokens=30, logprob_mean=-1.0),
+        turn_row(1, 0, 0, advantage=0.5, response_tokens=10, logprob_mean=-1.6),
+        turn_row(1, 0, 1, advantage=-0.5, response_tokens=30, logprob_mean=-1.2),
     ]
     first, second = learning_curve(rows)
     assert (first.signal, first.praised, first.criticised) == (0.0, 0.0, 0.0)
@@ -95,31 +67,33 @@ def test_learning_weighs_each_change_with_advantage_and_tokens():
 
 
 def test_learning_is_unknown_in_the_first_epoch_and_zero_without_advantages():
-    assert learning_signal([row(0, 0, 0)]) is None
+    assert learning_signal([turn_row(0, 0, 0)]) is None
     assert learning_signal([]) is None
-    assert learning_signal([row(0, 0, 0, advantage=0.0), row(1, 0, 0, advantage=0.0)]) == 0.0
+    assert (
+        learning_signal([turn_row(0, 0, 0, advantage=0.0), turn_row(1, 0, 0, advantage=0.0)]) == 0.0
+    )
 
 
 def test_learning_pools_the_last_epoch_over_its_steps():
     rows = [
-        row(0, 0, 0, epoch=0, advantage=1.0, logprob_mean=-1.0),
-        row(1, 1, 0, epoch=0, advantage=1.0, logprob_mean=-1.0),
-        row(2, 0, 0, epoch=1, advantage=1.0, logprob_mean=-0.9),
-        row(3, 1, 0, epoch=1, advantage=1.0, logprob_mean=-0.7),
+        turn_row(0, 0, 0, epoch=0, advantage=1.0, logprob_mean=-1.0),
+        turn_row(1, 1, 0, epoch=0, advantage=1.0, logprob_mean=-1.0),
+        turn_row(2, 0, 0, epoch=1, advantage=1.0, logprob_mean=-0.9),
+        turn_row(3, 1, 0, epoch=1, advantage=1.0, logprob_mean=-0.7),
     ]
     assert learning_signal(rows) == pytest.approx(0.2)
 
 
 def test_learning_chart_breaks_no_line_at_a_step_without_praised_replies():
-    rows = [row(0, 0, 0, advantage=-0.5), row(1, 0, 0, advantage=-0.5, logprob_mean=-1.5)]
+    rows = [turn_row(0, 0, 0, advantage=-0.5), turn_row(1, 0, 0, advantage=-0.5, logprob_mean=-1.5)]
     figure = learning_chart(rows).figure
     assert trace(figure, "replies to favour").y == (None, None)
     assert trace(figure, "change × advantage").y == (0.0, 0.5)
 
 
 def test_loss_chart_draws_one_line_a_turn_in_the_turns_colour_counted_from_one():
-    chart = loss_chart([row(0, 0, 0, loss_mean=0.5), row(0, 0, 1, loss_mean=-0.5)], ALL)
-    second = trace(chart.figure, "turn 2")
+    chart = loss_chart([turn_row(0, 0, 0, loss_mean=0.5), turn_row(0, 0, 1, loss_mean=-0.5)], ALL)
+    second = trace(chart.figure, "2")
     assert second.y == (-0.5,)
     assert second.x == (1,)
     assert second.line.color == palette.turn_colour(1)
@@ -127,48 +101,48 @@ def test_loss_chart_draws_one_line_a_turn_in_the_turns_colour_counted_from_one()
 
 
 def test_a_band_is_drawn_only_where_conversations_differ():
-    same = loss_chart([row(0, 0, 0), row(0, 1, 0)], ALL).figure
-    spread = loss_chart([row(0, 0, 0), row(0, 1, 0, loss_mean=1.0)], ALL).figure
+    same = loss_chart([turn_row(0, 0, 0), turn_row(0, 1, 0)], ALL).figure
+    spread = loss_chart([turn_row(0, 0, 0), turn_row(0, 1, 0, loss_mean=1.0)], ALL).figure
     assert len(same.data) == 1
     assert [t.y for t in spread.data] == [(0.25,), (0.75,), (0.5,)]
 
 
 def test_hover_of_one_conversation_tells_title_turn_reward_and_advantage():
     view = TurnView(conversation=0, titles={0: "<b>parcel</b>"})
-    line = trace(loss_chart([row(0, 0, 1, advantage=-0.25)], view).figure, "turn 2")
+    line = trace(loss_chart([turn_row(0, 0, 1, advantage=-0.25)], view).figure, "2")
     assert tuple(line.customdata[0]) == (1, "&lt;b>parcel&lt;/b>", "+0.50", "-0.250", 10)
     assert "turn 2" in line.hovertemplate
 
 
 def test_ratio_chart_draws_the_clip_bounds_of_the_run():
-    figure = ratio_chart([row(0, 0, 0), row(3, 0, 0)], ALL, (0.7, 1.3)).figure
+    figure = ratio_chart([turn_row(0, 0, 0), turn_row(3, 0, 0)], ALL, (0.7, 1.3)).figure
     assert trace(figure, "clip at 0.7").y == (0.7, 0.7)
     assert trace(figure, "clip at 1.3").x == (0.5, 4.5)
 
 
 def test_ratio_chart_of_an_unclipped_loss_draws_no_bounds():
-    assert len(ratio_chart([row(0, 0, 0)], ALL, None).figure.data) == 1
+    assert len(ratio_chart([turn_row(0, 0, 0)], ALL, None).figure.data) == 1
 
 
 def test_clip_chart_shows_both_meanings_side_by_side():
-    figure = clip_chart([row(0, 0, 0, clipfrac=0.9, clipfrac_binding=0.4)], ALL).figure
+    figure = clip_chart([turn_row(0, 0, 0, clipfrac=0.9, clipfrac_binding=0.4)], ALL).figure
     left, right = figure.data
     assert (left.y, left.xaxis, right.y, right.xaxis) == ((0.9,), "x", (0.4,), "x2")
     assert (left.showlegend, right.showlegend) == (True, False)
 
 
 def test_kl_limit_is_drawn_once_it_is_in_sight():
-    near = kl_chart([step(0, kl=0.2)], 0.5).figure
-    far = kl_chart([step(0, kl=0.001)], 0.5).figure
-    none = kl_chart([step(0, kl=0.2)], 0.0).figure
+    near = kl_chart([step_row(0, kl=0.2)], 0.5).figure
+    far = kl_chart([step_row(0, kl=0.001)], 0.5).figure
+    none = kl_chart([step_row(0, kl=0.2)], 0.0).figure
     assert [len(f.data) for f in (near, far, none)] == [2, 1, 1]
     assert near.data[1].y == (0.5, 0.5)
 
 
 def test_step_charts_leave_a_gap_where_a_value_is_no_number():
-    figure = grad_norm_chart([step(0), step(1, grad_norm=math.nan)], 0.0).figure
+    figure = grad_norm_chart([step_row(0), step_row(1, grad_norm=math.nan)], 0.0).figure
     assert figure.data[0].y == (0.2, None)
-    assert speed_chart([step(0, tokens_per_s=math.inf)]).alt.endswith("no values yet.")
+    assert speed_chart([step_row(0, tokens_per_s=math.inf)]).alt.endswith("no values yet.")
 
 
 def test_every_chart_is_drawn_without_any_rows():

@@ -1,0 +1,210 @@
+"""The page of one run."""
+
+import json
+
+import pytest
+
+from app import data, routes, state
+from db import commands, queries
+from db.enums import ErrorKind, RunStatus
+from tests.app.rows import add_step, make_run, turn_row
+from trainer.config import LossName, Preset, TrainConfig
+from trainer.runs.folder import RunFolder, write_json, write_text
+
+
+def texts(elements) -> str:
+    return "\n".join(str(element.value) for element in elements)
+
+
+def charts(page) -> dict[str, dict]:
+    """The figures on the page by the key that the page gives them."""
+    found = {}
+    for element in page.get("plotly_chart"):
+        key = element.proto.id.rpartition("chart_")[2]
+        found[key] = json.loads(element.proto.spec or element.proto.figure.spec)
+    return found
+
+
+def names(figure: dict) -> list[str]:
+    return [trace["name"] for trace in figure["data"] if "name" in trace]
+
+
+def test_without_a_number_the_page_sends_to_the_list(open_page):
+    page = open_page(routes.RUN)
+    assert not page.exception
+    assert "Choose it from the list" in texts(page.info)
+
+
+def test_a_run_that_does_not_exist_is_a_friendly_message(open_page):
+    page = open_page(routes.RUN, run=99)
+    assert not page.exception
+    assert "There is no run 99 (any more)" in texts(page.info)
+
+
+def test_a_run_without_figures_says_when_they_come(open_page, database, conversation_ids):
+    run = make_run(database, conversation_ids, RunStatus.RUNNING)
+    page = open_page(routes.RUN, run=run.id)
+    assert not page.exception
+    assert "The first figures arrive after the first pass" in texts(page.info)
+    assert not charts(page)
+
+
+def test_all_charts_are_drawn_with_the_runs_own_clip_bounds(open_page, database, conversation_ids):
+    config = TrainConfig(clip_low=0.7, clip_high=1.4)
+    run = make_run(database, conversation_ids, RunStatus.RUNNING, config=config, steps=3)
+    page = open_page(routes.RUN, run=run.id)
+    assert not page.exception
+    figures = charts(page)
+    assert sorted(figures) == ["clip", "grad_norm", "kl", "learning", "loss", "ratio", "speed"]
+    assert {"clip at 0.7", "clip at 1.4"} <= set(names(figures["ratio"]))
+    learning = next(t for t in figures["learning"]["data"] if t["name"] == "change × advantage")
+    assert learning["y"] == pytest.approx([0.0, 0.25, 0.5])
+    assert all(element.proto.alt for element in page.get("plotly_chart"))
+
+
+def test_a_loss_without_clipping_has_no_clip_chart(open_page, database, conversation_ids):
+    config = TrainConfig(loss=LossName.CROSS_ENTROPY)
+    run = make_run(database, conversation_ids, RunStatus.FINISHED, config=config, steps=2)
+    figures = charts(open_page(routes.RUN, run=run.id))
+    assert "clip" not in figures
+    assert not [name for name in names(figures["ratio"]) if name.startswith("clip")]
+
+
+def test_new_points_arrive_when_the_page_looks_again(open_page, database, conversation_ids):
+    run = make_run(database, conversation_ids, RunStatus.RUNNING, steps=2)
+    page = open_page(routes.RUN, run=run.id)
+    half = [turn_row(2, 0, 0, advantage=0.25)]
+    commands.add_turn_metrics(database, run.id, half)
+    _look_again(page)
+    add_step(database, run.id, 2)
+    _look_again(page)
+    known = page.session_state[state.RUN_METRICS.key]
+    assert [row.step for row in known.steps] == [0, 1, 2]
+    assert list(known.turns) == queries.turn_metrics(database, run.id)
+
+
+def test_one_conversation_can_be_looked_at_by_address(open_page, database, conversation_ids):
+    run = make_run(database, conversation_ids, RunStatus.FINISHED, steps=2)
+    page = open_page(routes.RUN, run=run.id, view="one conversation")
+    assert not page.exception
+    assert page.selectbox(key="chart_conversation").value == 0
+    hover = next(t for t in charts(page)["loss"]["data"] if t["name"] == "1")["customdata"]
+    assert "Parcel lost" in str(hover)
+
+
+def test_stop_asks_the_run_and_shows_that_it_was_asked(open_page, database, conversation_ids):
+    run = make_run(database, conversation_ids, RunStatus.RUNNING, steps=1)
+    page = open_page(routes.RUN, run=run.id)
+    page.button(key="stop_run").click().run()
+    assert not page.exception
+    assert queries.run(database, run.id).status is RunStatus.STOPPING
+    assert page.button(key="stop_run").disabled
+    assert "Stop asked for" in texts(page.caption)
+
+
+def test_a_waiting_run_tells_its_place(open_page, database, conversation_ids):
+    make_run(database, conversation_ids, RunStatus.RUNNING, name="first")
+    run = make_run(database, conversation_ids, RunStatus.QUEUED, name="second")
+    page = open_page(routes.RUN, run=run.id)
+    assert "number 1 in the queue" in texts(page.info)
+
+
+def test_a_failed_run_says_what_where_and_what_to_do(open_page, database, conversation_ids):
+    run = make_run(
+        database,
+        conversation_ids,
+        RunStatus.FAILED,
+        progress=0.3,
+        message="epoch 1, step 4",
+        error=(ErrorKind.OUT_OF_MEMORY, "The pass did not fit\n\nRuntimeError: alloc"),
+    )
+    page = open_page(routes.RUN, run=run.id)
+    shown = texts(page.error)
+    assert "The pass did not fit" in shown
+    assert "30%" in shown
+    assert "half the tokens a pass" in shown
+    assert "RuntimeError" not in shown
+    assert "RuntimeError: alloc" in texts(page.code)
+
+
+def test_an_ended_run_offers_no_stop(open_page, database, conversation_ids):
+    run = make_run(database, conversation_ids, RunStatus.FINISHED, steps=1, progress=1.0)
+    page = open_page(routes.RUN, run=run.id)
+    assert "Finished" in texts(page.success)
+    assert "stop_run" not in [b.key for b in page.button]
+
+
+def test_settings_of_another_version_are_named_instead_of_crashing(open_page, database):
+    run = commands.create_run(
+        database, name="x", config={"from_the_future": 1}, base_model="m", conversations=0,
+        turns=0, start_token="t",
+    )  # fmt: skip
+    commands.set_snapshot(database, run.id, "0")
+    commands.request_stop(database, run.id)
+    page = open_page(routes.RUN, run=run.id)
+    assert not page.exception
+    assert "no setting named" in texts(page.error)
+
+
+def test_samples_stand_side_by_side_as_plain_text(open_page, database, settings, conversation_ids):
+    run = make_run(database, conversation_ids, RunStatus.FINISHED)
+    sample = {
+        "prompt": [{"role": "user", "content": "<b>Hi</b>"}], "before": "one", "after": "**two**",
+    }  # fmt: skip
+    write_json(RunFolder(settings.run_dir(run.id)).samples, [sample])
+    page = open_page(routes.RUN, run=run.id)
+    assert [text.value for text in page.text] == ["<b>Hi</b>", "one", "**two**"]
+
+
+def test_the_configuration_is_shown_with_units(open_page, database, conversation_ids):
+    config = TrainConfig.for_preset(Preset.RECIPE)
+    run = make_run(database, conversation_ids, RunStatus.FINISHED, config=config)
+    frame = open_page(routes.RUN, run=run.id, tab="Config").dataframe[0].value
+    values = dict(zip(frame["setting"], frame["value"], strict=True))
+    assert values["Context limit"] == "1024 tokens"
+    assert values["Adam ε"] == "1e-12"
+    assert "Discount γ" not in values
+
+
+def test_the_data_shows_rewards_and_advantages_of_the_frozen_copy(
+    open_page, database, conversation_ids
+):
+    run = make_run(database, conversation_ids, RunStatus.FINISHED, steps=1)
+    commands.delete_conversations(database, conversation_ids)
+    page = open_page(routes.RUN, run=run.id, tab="Data")
+    assert not page.exception
+    assert page.dataframe[0].value["reward"].tolist()[:2] == [0.8, 0.0]
+    assert page.dataframe[0].value["tokens"].tolist()[:2] == [20, 20]
+    figures = charts(page)
+    assert [trace["y"] for trace in figures["data_reward"]["data"]] == [[0.8], [0.0, -0.7]]
+
+
+def test_the_log_shows_its_last_lines(open_page, database, settings, conversation_ids):
+    run = make_run(database, conversation_ids, RunStatus.RUNNING)
+    lines = "\n".join(f"line {number}" for number in range(500))
+    write_text(RunFolder(settings.run_dir(run.id)).log, lines)
+    shown = open_page(routes.RUN, run=run.id, tab="Log").code[0].value
+    assert shown.splitlines()[0] == "line 300"
+    assert shown.splitlines()[-1] == "line 499"
+
+
+def test_the_adapter_can_be_taken_away_once_it_is_there(
+    open_page, database, settings, conversation_ids
+):
+    run = make_run(database, conversation_ids, RunStatus.FINISHED, steps=1)
+    folder = RunFolder(settings.run_dir(run.id))
+    page = open_page(routes.RUN, run=run.id, tab="Export")
+    assert page.get("download_button")[0].disabled
+    folder.adapter.mkdir()
+    write_text(folder.adapter / "adapter_config.json", "{}")
+    write_json(folder.config, run.config)
+    write_json(folder.summary, {})
+    page = open_page(routes.RUN, run=run.id, tab="Export")
+    adapter = next(b for b in page.get("download_button") if b.key == "download_adapter")
+    assert not adapter.disabled
+
+
+def _look_again(page) -> None:
+    """Let the cached rows grow old, then run the page as its own timer does."""
+    data.refresh()
+    page.run()

@@ -1,0 +1,113 @@
+"""The list of runs."""
+
+from datetime import timedelta
+
+import pytest
+
+from app import routes
+from app.components.run_status import duration, progress_text, time_left_s
+from db import commands, queries
+from db.enums import ErrorKind, RunStatus
+from tests.app.rows import make_run
+
+
+def texts(elements) -> str:
+    return "\n".join(str(element.value) for element in elements)
+
+
+def labels(page) -> list[str]:
+    return [link.label for link in page.get("page_link")]
+
+
+def test_without_runs_the_page_says_what_a_run_is(open_page):
+    page = open_page(routes.RUNS)
+    assert not page.exception
+    assert "A run trains the model on your scores" in texts(page.info)
+
+
+def test_each_run_shows_name_state_and_whether_it_learns(open_page, database, conversation_ids):
+    make_run(database, conversation_ids, RunStatus.FINISHED, name="Old [tone]", steps=3)
+    make_run(database, conversation_ids, RunStatus.RUNNING, name="New", progress=0.4)
+    page = open_page(routes.RUNS)
+    assert not page.exception
+    shown = texts(page.markdown)
+    assert "finished" in shown
+    assert "running" in shown
+    assert "+0.500" in shown  # third epoch: 2 steps x 0.25, as asked, in either direction
+    assert any("40%" in bar.proto.text for bar in page.get("progress"))
+
+
+def test_a_dead_run_is_found_and_shown_as_failed(open_page, database, conversation_ids):
+    run = make_run(database, conversation_ids, RunStatus.RUNNING)
+    commands.record_process(database, run.id, pid=2**22 - 1, process_started_at=1.0)
+    page = open_page(routes.RUNS)
+    assert "failed" in texts(page.markdown)
+    assert queries.run(database, run.id).error_kind is ErrorKind.KILLED
+
+
+def test_deleting_asks_once_and_takes_the_folder_too(
+    open_page, database, settings, conversation_ids
+):
+    run = make_run(database, conversation_ids, RunStatus.FINISHED, steps=1)
+    page = open_page(routes.RUNS)
+    page.button(key=f"delete_{run.id}").click().run()
+    assert queries.runs(database)
+    assert "goes for good" in texts(page.markdown)
+    page.button(key="delete_run").click().run()
+    assert not page.exception
+    assert queries.runs(database) == []
+    assert not settings.run_dir(run.id).exists()
+
+
+def test_a_run_that_goes_on_cannot_be_deleted(open_page, database, conversation_ids):
+    run = make_run(database, conversation_ids, RunStatus.RUNNING)
+    page = open_page(routes.RUNS)
+    assert page.button(key=f"delete_{run.id}").disabled
+
+
+def test_renaming(open_page, database, conversation_ids):
+    run = make_run(database, conversation_ids, RunStatus.STOPPED)
+    page = open_page(routes.RUNS)
+    page.button(key=f"rename_{run.id}").click().run()
+    page.text_input(key="new_run_name").set_value("  Better tone ")
+    page.button(key="rename_run").click().run()
+    assert not page.exception
+    assert queries.run(database, run.id).name == "Better tone"
+
+
+def test_the_sidebar_shows_a_run_that_goes_on_on_every_page(open_page, database, conversation_ids):
+    make_run(database, conversation_ids, RunStatus.RUNNING, name="Tone", progress=0.3)
+    page = open_page(routes.LAUNCH)
+    bars = page.sidebar.get("progress")
+    assert [bar.proto.value for bar in bars] == [30]
+    assert "Tone" in [link.label for link in page.sidebar.get("page_link")]
+
+
+def test_the_sidebar_is_quiet_without_one(open_page, database, conversation_ids):
+    make_run(database, conversation_ids, RunStatus.FINISHED)
+    page = open_page(routes.LAUNCH)
+    assert not page.sidebar.get("progress")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.4, "0 s"), (59, "59 s"), (60, "1 min"), (3599, "1 h 0 min"), (7500, "2 h 5 min")],
+)
+def test_durations_are_told_in_two_units_at_most(seconds: float, words: str):
+    assert duration(seconds) == words
+
+
+def test_time_left_is_the_time_spent_times_what_remains(database, conversation_ids):
+    run = make_run(database, conversation_ids, RunStatus.RUNNING, progress=0.25)
+    assert run.started_at is not None
+    now = run.started_at + timedelta(seconds=60)
+    assert time_left_s(run, now) == pytest.approx(180)
+    assert progress_text(run, now) == "25% · epoch 1 of 3 · 3 min left"
+
+
+def test_no_time_is_promised_too_early_or_after_the_end(database, conversation_ids):
+    early = make_run(database, conversation_ids, RunStatus.RUNNING, progress=0.001)
+    commands.end_run(database, early.id, RunStatus.STOPPED)
+    ended = make_run(database, conversation_ids, RunStatus.FINISHED, name="ended", progress=1.0)
+    assert time_left_s(early) is None
+    assert time_left_s(ended) is None
