@@ -1,15 +1,25 @@
 """The router: page settings, navigation, and what every page shows in the sidebar."""
 
+from pathlib import Path
+
 import streamlit as st
 
 from app import auth, routes
 from app.components.errors import shown
 from app.components.run_status import render_active_run
 
+LOGO = Path(__file__).parent / "logo.svg"
+
 
 def main() -> None:
     """Draw the frame around the page that the address asks for, then that page."""
-    st.set_page_config(page_title="EveryTurn", page_icon=":material/forum:", layout="wide")
+    st.set_page_config(
+        page_title="EveryTurn",
+        page_icon=":material/forum:",
+        layout="wide",
+        initial_sidebar_state=240,
+    )
+    st.logo(LOGO, size="large")
     page = st.navigation(
         {
             "": [

@@ -3,28 +3,38 @@
 import streamlit as st
 
 from app import address, data, state
-from app.components.errors import shown
+from app.components.errors import guarded
 from app.components.format import counted
 from db import commands
 
 
-@st.dialog("Delete for good?", icon=":material/delete:")
 def confirm_delete(ids: list[int]) -> None:
     """Ask once, with the count of what goes; afterwards the table is shown."""
-    chosen = data.conversations(tuple(ids))
-    turns = [turn for conversation in chosen for turn in conversation.assistant_messages]
+    turns = [
+        turn for chosen in data.conversations(tuple(ids)) for turn in chosen.assistant_messages
+    ]
     scores = sum(len(turn.scores) for turn in turns)
-    st.write(
+    _ask(
+        ids,
         f"{counted(len(ids), 'conversation')} with {counted(len(turns), 'turn')} and "
-        f"{counted(scores, 'score')} will be gone. Finished runs keep their own frozen copy."
+        f"{counted(scores, 'score')} will be gone. Finished runs keep their own frozen copy.",
     )
+
+
+@st.dialog("Delete for good?", icon=":material/delete:")
+def _ask(ids: list[int], question: str) -> None:
+    st.write(question)
     with st.container(horizontal=True):
-        if st.button(f"Delete {counted(len(ids), 'conversation')}", type="primary"):
-            with shown():
-                deleted = data.write(commands.delete_conversations, ids)
-                state.NOTICE.set(f"{counted(deleted, 'conversation')} deleted.")
-                state.TABLE_VERSION.set(state.TABLE_VERSION.get() + 1)
-                address.open_conversation(None)
-                st.rerun()
-        if st.button("Keep"):
-            st.rerun()
+        name = f"Delete {counted(len(ids), 'conversation')}"
+        deleted = st.button(name, type="primary", on_click=_delete, args=(ids,))
+        kept = st.button("Keep")
+    if deleted or kept:
+        st.rerun()
+
+
+@guarded
+def _delete(ids: list[int]) -> None:
+    deleted = data.write(commands.delete_conversations, ids)
+    state.NOTICE.set(f"{counted(deleted, 'conversation')} deleted.")
+    state.TABLE_VERSION.set(state.TABLE_VERSION.get() + 1)
+    address.open_conversation(None)

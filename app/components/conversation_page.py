@@ -63,7 +63,7 @@ def _actions(conversation: Conversation, conversation_id: int) -> None:
 def _facts(conversation: Conversation) -> None:
     turns = conversation.assistant_messages
     scored = sum(bool(turn.scores) for turn in turns)
-    with st.container(border=True):
+    with st.container(border=True, gap="xxsmall"):
         st.markdown(f"**{scored} of {counted(len(turns), 'turn')} scored**")
         for outcome in conversation.outcomes:
             st.text(f"Whole conversation: {score_text(outcome.value)} ({outcome.rater})")

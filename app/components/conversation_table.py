@@ -8,11 +8,22 @@ from app.components.errors import guarded
 from app.components.format import counted, row_title
 from app.components.importer import render_export
 from db import commands
-from db.records import ConversationFilter, ConversationRow, User
+from db.records import (
+    ConversationFilter,
+    ConversationOrder,
+    ConversationRow,
+    ScoredFilter,
+    User,
+)
 
 PAGE_ROWS = 50
-SCORED = {"Any": "any", "Not scored": "none", "Partly": "partly", "Fully": "fully"}
-ORDERS = {
+SCORED: dict[str, ScoredFilter] = {
+    "Any": "any",
+    "Not scored": "none",
+    "Partly": "partly",
+    "Fully": "fully",
+}
+ORDERS: dict[str, ConversationOrder] = {
     "Newest": "newest",
     "Oldest": "oldest",
     "Title": "title",
@@ -22,11 +33,15 @@ ORDERS = {
 
 def render_table(user: User) -> None:
     """Show the conversations that the filters let through; one click on a row opens it."""
-    chosen = _filter()
-    count = data.count_conversations(chosen, user_id=user.id)
+    head = st.container()
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f":gray[{counted(count, 'conversation')}]")
+        told = st.empty()
         st.space("stretch")
+        archived = st.toggle("Archived", key="archived", bind="query-params")
+        with head:
+            chosen = _filter(archived)
+        count = data.count_conversations(chosen, user_id=user.id)
+        told.markdown(f":gray[{counted(count, 'conversation')}]", width="content")
         render_export(chosen, user_id=user.id, count=count)
     if count == 0:
         st.info("No conversation matches. Loosen the search or the filters.")
@@ -43,7 +58,7 @@ def render_table(user: User) -> None:
         _rows(rows)
 
 
-def _filter() -> ConversationFilter:
+def _filter(archived: bool) -> ConversationFilter:
     """Draw the search field and the filters; they are kept in the address."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         text = st.text_input(
@@ -57,7 +72,6 @@ def _filter() -> ConversationFilter:
         sources = st.multiselect("Source", data.all_sources(), key="source", bind="query-params")
         scored = st.selectbox("Scored", list(SCORED), key="scored", bind="query-params", width=140)
         order = st.selectbox("Order", list(ORDERS), key="order", bind="query-params", width=150)
-        archived = st.toggle("Archived", key="archived", bind="query-params")
     return ConversationFilter(
         text=text or "",
         tags=tuple(tags),
@@ -73,7 +87,6 @@ def _rows(rows: list[ConversationRow]) -> None:
         [
             {
                 "Title": row_title(row),
-                "Turns": row.turns,
                 "Scored": f"{row.scored_turns} / {row.turns}",
                 "Mean score": row.mean_score,
                 "Tags": list(row.tags),
@@ -85,15 +98,16 @@ def _rows(rows: list[ConversationRow]) -> None:
         ],
         hide_index=True,
         column_config={
-            "Title": st.column_config.TextColumn(width="large"),
-            "Turns": st.column_config.NumberColumn(width=60, help="Replies that can be scored"),
-            "Scored": st.column_config.TextColumn(width=70),
-            "Mean score": st.column_config.ProgressColumn(
-                min_value=0.0, max_value=1.0, format="%.2f", width="small"
+            "Scored": st.column_config.TextColumn(
+                width=75, help="Turns with a score / turns (replies that can be scored)"
             ),
-            "Tags": st.column_config.ListColumn(width="medium"),
-            "Review": st.column_config.TextColumn(width=80, help="Your review of it"),
-            "Updated": st.column_config.DatetimeColumn(format="distance", width="small"),
+            "Mean score": st.column_config.ProgressColumn(
+                min_value=0.0, max_value=1.0, format="%.2f", width=110
+            ),
+            "Tags": st.column_config.ListColumn(width=165),
+            "Source": st.column_config.TextColumn(width=145),
+            "Review": st.column_config.TextColumn(width=65, help="Your review of it"),
+            "Updated": st.column_config.DatetimeColumn(format="distance", width=105),
         },
         key=f"conversations.{state.TABLE_VERSION.get()}",
         on_select="rerun",

@@ -7,16 +7,16 @@ import streamlit as st
 
 from app import address, data, state
 from app import draft as drafts
-from app.draft import Draft, DraftMessage
 from app.components.errors import guarded, show_failure
 from app.components.label_actions import own_score
+from app.components.layout import reading_page
 from app.components.transcript import AVATARS
+from app.draft import Draft, DraftMessage
 from db import commands
 from db.enums import Role
 from db.records import SCORE_MAX, SCORE_MIN, Conversation, User
 
 ROLES = [Role.USER, Role.ASSISTANT, Role.TOOL, Role.SYSTEM]
-MAX_TEXT_HEIGHT = 400
 
 
 def render_editor(user: User, conversation: Conversation | None) -> None:
@@ -34,7 +34,7 @@ def render_editor(user: User, conversation: Conversation | None) -> None:
     state.DRAFT.set(draft)
     if not draft.messages:
         st.button("Add a message", icon=":material/add:", on_click=_add, args=(-1,))
-    with st.bottom, st.container(horizontal=True, vertical_alignment="center"):
+    with st.bottom, reading_page(), st.container(horizontal=True, vertical_alignment="center"):
         st.button("Save", type="primary", icon=":material/save:", on_click=_save, args=(user,))
         st.button("Discard", on_click=_discard, args=(draft.conversation_id,))
         st.caption("Kept while you look at other pages; stored when you save.")

@@ -1,11 +1,11 @@
 """Keeps the focused turn in view: a piece of browser code without any look of its own."""
 
-import streamlit as st
+from streamlit.components import v2
 
 _SCROLL = """
 export default function (component) {
-  const card = component.parentElement.getRootNode().host ?? component.parentElement;
-  const turn = card.closest('[data-testid="stVerticalBlock"]') ?? card;
+  const here = component.parentElement.getRootNode().host ?? component.parentElement;
+  const turn = here.closest('[data-testid="stChatMessage"]') ?? here;
   const place = turn.getBoundingClientRect();
   if (place.top < 70 || place.bottom > window.innerHeight - 210) {
     turn.scrollIntoView({ block: "center", behavior: "instant" });
@@ -13,7 +13,7 @@ export default function (component) {
 }
 """
 
-_mount = st.components.v2.component("everyturn_focus", html="<span></span>", js=_SCROLL)
+_mount = v2.component("everyturn_focus", html="<span></span>", js=_SCROLL)
 
 
 def keep_in_view(key: str) -> None:

@@ -41,11 +41,10 @@ def render_importer() -> None:
     with shown():
         report = data.preview_import(content, format=file_format, source=source)
         _report(report)
-        new = report.conversations
         st.button(
-            f"Import {counted(new, 'conversation')}" if new else "Nothing to import",
+            _offer(report),
             type="primary",
-            disabled=new == 0,
+            disabled=report.conversations + report.scores == 0,
             on_click=_import,
             args=(content, file_format, source),
         )
@@ -63,6 +62,14 @@ def _import(content: bytes, file_format: str, source: str) -> None:
     address.open_conversation(None)
 
 
+def _offer(report: ImportReport) -> str:
+    if report.conversations:
+        return f"Import {counted(report.conversations, 'conversation')}"
+    if report.scores:
+        return f"Add {counted(report.scores, 'score')} to what is here"
+    return "Nothing to import"
+
+
 def _report(report: ImportReport) -> None:
     name = FORMATS.get(report.format, report.format)
     with st.container(border=True):
@@ -74,8 +81,8 @@ def _report(report: ImportReport) -> None:
         figures[3].metric(
             "Already here",
             report.duplicates,
-            help="Conversations with the same words as one in the database; they are not "
-            "imported again.",
+            help="Conversations with the same words as one in the database. They are not "
+            "imported again; scores that are new are added to them.",
         )
     for warning in report.warnings:
         with st.container(border=True):

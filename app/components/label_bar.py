@@ -7,6 +7,7 @@ import streamlit as st
 from app.components import label_actions as actions
 from app.components.format import score_text
 from app.components.label_queue import Place
+from app.components.layout import reading_page
 from app.components.score_input import exact_score, note_input, score_picker
 from db.enums import ReviewState
 from db.records import Conversation, User
@@ -29,8 +30,15 @@ def render_bar(
     """Show the bar; `focused` is the message id of the focused turn."""
     assert conversation.id is not None  # it comes from the database
     review = partial(actions.review, user, conversation.id)
-    with st.bottom, st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with (
+        st.bottom,
+        reading_page(),
+        st.container(horizontal=True, vertical_alignment="center", gap="xsmall"),
+    ):
         _outcome(conversation, user)
+        with st.popover("How to score", icon=":material/help:", type="tertiary"):
+            st.markdown(GUIDELINES)
+        st.space("stretch")
         st.button(
             "Next unscored",
             shortcut="u",
@@ -60,17 +68,13 @@ def _outcome(conversation: Conversation, user: User) -> None:
     value, note = actions.own_outcome(conversation, user)
     key = f"outcome.{conversation.id}"
     score = partial(actions.score_outcome, user, conversation.id)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", width="stretch"):
-        state = "not scored" if value is None else f"{score_text(value)} saved"
-        colour = "orange" if value is None else "green"
-        st.markdown(f"Whole conversation  :{colour}-badge[{state}]", width="content")
+    told = ":orange[not scored]" if value is None else f":green[{score_text(value)} saved]"
+    with st.popover(f"Whole: {told}", help="Score of the whole conversation", key=f"{key}.more"):
+        st.markdown("**How well did the whole conversation go?**")
         score_picker("Score of the whole conversation", value, key=f"{key}.pick", on_score=score)
-        with st.popover("Note", icon=":material/edit_note:", type="tertiary", key=f"{key}.more"):
-            exact_score("Exact score", value, key=f"{key}.exact", on_score=score)
-            if value is None:
-                st.caption("A note is kept with the score: give the score first.")
-            else:
-                write_note = partial(actions.note_outcome, user, conversation.id, value)
-                note_input("Note", note, key=f"{key}.note", on_note=write_note)
-        with st.popover("How to score", icon=":material/help:", type="tertiary"):
-            st.markdown(GUIDELINES)
+        exact_score("Exact score", value, key=f"{key}.exact", on_score=score)
+        if value is None:
+            st.caption("A note is kept with the score: give the score first.")
+        else:
+            write_note = partial(actions.note_outcome, user, conversation.id, value)
+            note_input("Note", note, key=f"{key}.note", on_note=write_note)

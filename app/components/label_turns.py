@@ -4,6 +4,7 @@ from functools import partial
 
 import streamlit as st
 
+from app import address
 from app.components import label_actions as actions
 from app.components.focus import keep_in_view
 from app.components.format import plain, score_text
@@ -46,20 +47,41 @@ def _render_turn(message: Message, turn: int, user: User, *, focus: int, last_tu
         st.container(border=is_focused, key=f"{key}.{'focused' if is_focused else 'plain'}"),
         st.chat_message(message.role, avatar=AVATARS[message.role]),
     ):
-        st.markdown(f"{heading(message, turn)}  {_state_badge(value)}{_others(message, user)}")
-        render_content(message, key=f"message.{message.id}")
-        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-            score = partial(actions.score_turn, user, message.id)
+        with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+            colour = "primary" if is_focused else "gray"
+            title = f"{heading(message, turn, colour=colour)} {_state_badge(value)}{_others(message, user)}"
+            st.markdown(title, width="content")
+            st.space("stretch")
             if is_focused:
-                step_on = partial(score, min(turn + 1, last_turn))
-                score_keys(value, key=f"{key}.keys", on_score=step_on)
                 keep_in_view(str(message.id))
-            else:
-                name = f"Score of turn {turn + 1}"
-                score_picker(name, value, key=f"{key}.pick", on_score=partial(score, turn))
+                _turn_keys(turn, last_turn)
             _more(message.id, turn, user, value, note)
+        render_content(message, key=f"message.{message.id}")
+        score = partial(actions.score_turn, user, message.id)
+        if is_focused:
+            step_on = partial(score, min(turn + 1, last_turn))
+            score_keys(value, key=f"{key}.keys", on_score=step_on)
+        else:
+            name = f"Score of turn {turn + 1}"
+            score_picker(name, value, key=f"{key}.pick", on_score=partial(score, turn))
         if note:
             st.text(f"Note: {note}")
+
+
+def _turn_keys(turn: int, last_turn: int) -> None:
+    """Offer the neighbouring turns."""
+    steps = (("Up", "Mark the turn above", turn - 1), ("Down", "Mark the turn below", turn + 1))
+    for name, what, to in steps:
+        st.button(
+            name,
+            key=f"go.{name}",
+            help=what,
+            type="tertiary",
+            shortcut=name,
+            disabled=not 0 <= to <= last_turn,
+            on_click=address.open_turn,
+            args=(to,),
+        )
 
 
 def _more(message_id: int, turn: int, user: User, value: float | None, note: str) -> None:

@@ -38,7 +38,10 @@ def score_picker(label: str, value: float | None, *, key: str, on_score: OnScore
         label,
         choices(value),
         default=value,
-        format_func=short_score,
+        # The theme's colour for a chosen segment is too faint on dark; this one is made for text.
+        format_func=lambda choice: (
+            f":blue[{short_score(choice)}]" if choice == value else short_score(choice)
+        ),
         key=widget,
         on_change=_pass_on,
         args=(widget, on_score),

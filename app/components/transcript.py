@@ -33,8 +33,11 @@ def render_transcript(conversation: Conversation, *, key: str) -> None:
     for index in range(first, min(first + PAGE_MESSAGES, len(conversation.messages))):
         message = conversation.messages[index]
         with st.chat_message(message.role, avatar=AVATARS[message.role]):
-            st.markdown(f"{heading(message, turns[index])}{_scores(message)}")
+            st.markdown(f"{heading(message, turns[index])} {_scores(message)}")
             render_content(message, key=f"{key}.{index}")
+            for score in message.scores:
+                if score.note:
+                    st.text(f"Note by {score.rater}: {score.note}")
 
 
 def page_of_messages(count: int, *, key: str, shown: int = 0) -> int:
@@ -85,14 +88,14 @@ def render_text(text: str, *, key: str) -> None:
     st.text(text if unfolded else f"{text[:PREVIEW_CHARS]}…", width="stretch")
 
 
-def heading(message: Message, turn: int | None) -> str:
+def heading(message: Message, turn: int | None, *, colour: str = "gray") -> str:
     """Return a message's role in Markdown, with the turn's number where it can be scored."""
     parts = [message.role.value]
     if turn is not None:
         parts.append(f"turn {turn + 1}")
     if message.model:
         parts.append(f"sampled from {plain(message.model)}")
-    return f":gray[{' · '.join(parts)}]"
+    return f":{colour}[{' · '.join(parts)}]"
 
 
 def turn_numbers(messages: Sequence[Message]) -> list[int | None]:
@@ -110,7 +113,5 @@ def _scores(message: Message) -> str:
     if message.role is not Role.ASSISTANT:
         return ""
     if not message.scores:
-        return "  :gray-badge[not scored]"
-    badges = [f"  :green-badge[{score_text(score.value)}]" for score in message.scores]
-    notes = [f"  \n:gray[{plain(score.note)}]" for score in message.scores if score.note]
-    return "".join(badges + notes)
+        return ":orange-badge[not scored]"
+    return " ".join(f":green-badge[{score_text(score.value)}]" for score in message.scores)

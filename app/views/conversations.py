@@ -8,6 +8,7 @@ from app.components.conversation_table import render_table
 from app.components.editor import render_editor
 from app.components.errors import show_error, show_failure
 from app.components.importer import render_importer
+from app.components.layout import reading_page
 from app.components.notice import show_notice
 from db.errors import NotFoundError
 from db.records import Conversation, User
@@ -21,26 +22,30 @@ def render() -> None:
     if conversation_id is not None:
         _one(conversation_id, user, mode)
     elif mode == "new":
-        _back()
-        st.title("New conversation", anchor=False)
-        render_editor(user, None)
+        with reading_page():
+            _back()
+            st.title("New conversation", anchor=False)
+            render_editor(user, None)
     elif mode == "import":
-        _back()
-        st.title("Import conversations", anchor=False)
-        render_importer()
+        with reading_page():
+            _back()
+            st.title("Import conversations", anchor=False)
+            render_importer()
     else:
         _all(user)
 
 
 def _one(conversation_id: int, user: User, mode: str) -> None:
-    _back()
     conversation = _found(conversation_id)
     if conversation is None:
-        return
-    if mode == "edit":
-        st.title("Edit the conversation", anchor=False)
-        render_editor(user, conversation)
+        _back()
+    elif mode == "edit":
+        with reading_page():
+            _back()
+            st.title("Edit the conversation", anchor=False)
+            render_editor(user, conversation)
     else:
+        _back()
         show_failure()
         render_conversation(conversation)
 

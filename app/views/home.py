@@ -96,7 +96,7 @@ def _recent_conversations(user: User) -> None:
                 query_params={routes.CONVERSATION_PARAM: str(row.id)},
             )
             st.space("stretch")
-            st.caption(f"{row.scored_turns} of {counted(row.turns, 'turn')} scored")
+            _aside(f"{row.scored_turns} of {counted(row.turns, 'turn')} scored")
 
 
 def _recent_runs() -> None:
@@ -114,7 +114,11 @@ def _recent_runs() -> None:
             )
             status_badge(run.status)
             st.space("stretch")
-            st.caption(ago(run.created_at))
+            _aside(ago(run.created_at))
+
+
+def _aside(text: str) -> None:
+    st.markdown(f":gray[:small[{text}]]", width="content")
 
 
 if __name__ == "__main__":

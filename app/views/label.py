@@ -9,6 +9,7 @@ from app.components.format import counted, plain, title_of
 from app.components.label_bar import render_bar
 from app.components.label_queue import QUEUES, Place, choose_queue, place_of
 from app.components.label_turns import render_turns
+from app.components.layout import reading_page
 from app.components.notice import show_notice
 from db.enums import ReviewState
 from db.records import Conversation, User
@@ -39,13 +40,11 @@ def render() -> None:
 @st.fragment
 def _desk(user: User) -> None:
     """Draw the queue and the conversation; a score redraws this part of the page alone."""
-    with shown():
-        head = st.container()
-        conversation_id = address.conversation_id()
-        with head:
-            left, middle, right = st.columns([2, 6, 2], vertical_alignment="bottom")
+    with shown(), reading_page():
+        left, middle, right = st.columns([3, 9, 4], vertical_alignment="bottom")
         with left:
             queue = choose_queue(user)
+        conversation_id = address.conversation_id()
         if conversation_id is None:
             conversation_id = _first(user, queue)
             address.open_conversation(conversation_id)
@@ -57,13 +56,12 @@ def _desk(user: User) -> None:
         with middle:
             _facts(conversation, user, place, stance)
         with right:
-            _ways(place, focus, len(turns))
+            _neighbours(place)
         show_failure()
         show_notice()
         if not turns:
             st.info("This conversation has no assistant turn, so there is nothing to score here.")
-        with st.container(width=1080):
-            render_turns(conversation, user, focus)
+        render_turns(conversation, user, focus)
         render_bar(conversation, user, place, stance, turns[focus].id if turns else None)
 
 
@@ -100,32 +98,15 @@ def _facts(conversation: Conversation, user: User, place: Place, stance: ReviewS
     )
 
 
-def _ways(place: Place, focus: int, turns: int) -> None:
-    """Offer the neighbouring turns and conversations."""
-    with st.container(horizontal=True, horizontal_alignment="right", gap="xxsmall"):
-        steps = (
-            ("Previous turn", "arrow_upward", "Up", focus - 1),
-            ("Next turn", "arrow_downward", "Down", focus + 1),
-        )
-        for name, icon, key, turn in steps:
+def _neighbours(place: Place) -> None:
+    """Offer the conversations before and after this one."""
+    ways = (("Previous", "Left", place.previous), ("Next", "Right", place.next))
+    with st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
+        for name, key, neighbour in ways:
             st.button(
-                f":material/{icon}:",
+                name,
                 key=f"go.{key}",
-                help=name,
-                shortcut=key,
-                disabled=not 0 <= turn < turns,
-                on_click=address.open_turn,
-                args=(turn,),
-            )
-        neighbours = (
-            ("Previous conversation", "arrow_back", "Left", place.previous),
-            ("Next conversation", "arrow_forward", "Right", place.next),
-        )
-        for name, icon, key, neighbour in neighbours:
-            st.button(
-                f":material/{icon}:",
-                key=f"go.{key}",
-                help=name,
+                help=f"{name} conversation of the queue",
                 shortcut=key,
                 disabled=neighbour is None,
                 on_click=address.open_conversation,

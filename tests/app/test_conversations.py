@@ -1,0 +1,204 @@
+from streamlit.testing.v1 import AppTest
+
+from app import data, routes, state
+from db import queries
+from db.engine import Database
+from db.records import ConversationFilter
+from tests.app.conftest import MARKUP, OpenPage
+
+NATIVE = (
+    b'{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello", '
+    b'"scores": [{"rater": "local", "value": 0.5}]}]}\n'
+)
+
+
+def button(app: AppTest, label: str):
+    return next(button for button in app.button if button.label == label)
+
+
+def titles(app: AppTest) -> list[str]:
+    return list(app.dataframe[0].value["Title"])
+
+
+def test_the_table_lists_searches_and_filters(
+    open_page: OpenPage, conversation_ids: list[int]
+) -> None:
+    app = open_page(routes.CONVERSATIONS)
+    assert set(titles(app)) == {"Parcel lost", "Used bike", "Markup is text"}
+    app.text_input(key="search").set_value("neighbour").run()
+    assert titles(app) == ["Parcel lost"]
+    app.text_input(key="search").set_value("")
+    app.multiselect(key="tags").set_value(["negotiation"]).run()
+    assert titles(app) == ["Used bike"]
+    app.multiselect(key="tags").set_value([])
+    app.selectbox(key="scored").set_value("Not scored").run()
+    assert titles(app) == ["Markup is text"]
+
+
+def test_a_search_without_a_match_says_so(open_page: OpenPage, conversation_ids: list[int]) -> None:
+    app = open_page(routes.CONVERSATIONS, search="no such words")
+    assert "No conversation matches" in app.info[0].value
+
+
+def test_one_click_opens_a_conversation(open_page: OpenPage, conversation_ids: list[int]) -> None:
+    app = open_page(routes.CONVERSATIONS)
+    chosen = {"selection": {"rows": [], "columns": [], "cells": [(0, "Title")]}}
+    app.session_state["conversations.0"] = chosen
+    app.run()
+    opened = queries.conversation(data.database(), int(app.query_params["conversation"]))
+    assert opened.title == "Markup is text"
+    assert not app.exception
+
+
+def test_an_opened_conversation_shows_its_text_as_text(
+    open_page: OpenPage, conversation_ids: list[int]
+) -> None:
+    app = open_page(routes.CONVERSATIONS, conversation=conversation_ids[2])
+    assert MARKUP in [text.value for text in app.text]
+    assert f"reply {MARKUP}" in [text.value for text in app.text]
+    assert not any("script" in markdown.value for markdown in app.markdown)
+    assert not any(markdown.allow_html for markdown in app.markdown)
+
+
+def test_a_conversation_that_is_gone_is_explained(open_page: OpenPage) -> None:
+    app = open_page(routes.CONVERSATIONS, conversation=99)
+    assert not app.exception
+    assert "99" in app.error[0].value
+    assert button(app, "All conversations")
+
+
+def test_a_written_conversation_is_stored_with_its_score(
+    open_page: OpenPage, database: Database
+) -> None:
+    app = open_page(routes.CONVERSATIONS, mode="new")
+    app.text_input[0].set_value("My own")
+    system, asked, answered = app.text_area
+    system.set_value("Be brief.")
+    asked.set_value("How are you?")
+    answered.set_value("Fine.")
+    app.number_input[0].set_value(0.0)
+    app.run()
+    button(app, "Save").click().run()
+    assert not app.exception
+    stored = queries.conversation(database, int(app.query_params["conversation"]))
+    assert (stored.title, stored.system, stored.source) == ("My own", "Be brief.", "typed")
+    assert [m.content for m in stored.messages] == ["How are you?", "Fine."]
+    assert stored.messages[1].scores[0].value == 0.0
+    assert state.DRAFT.key not in app.session_state
+
+
+def test_a_draft_survives_moving_adding_and_looking_elsewhere(open_page: OpenPage) -> None:
+    app = open_page(routes.CONVERSATIONS, mode="new")
+    app.text_area[1].set_value("first")
+    app.text_area[2].set_value("second")
+    app.run()
+    next(b for b in app.button if b.help == "Move down").click().run()
+    assert [area.value for area in app.text_area][1:] == ["second", "first"]
+    next(b for b in app.button if b.help == "Add a message below").click().run()
+    assert [area.value for area in app.text_area][1:] == ["second", "", "first"]
+    app.switch_page(routes.HOME)
+    app.query_params.clear()
+    app.run()
+    app.switch_page(routes.CONVERSATIONS)
+    app.query_params["mode"] = "new"
+    app.run()
+    assert [area.value for area in app.text_area][1:] == ["second", "", "first"]
+
+
+def test_an_empty_message_is_not_stored_and_nothing_typed_is_lost(
+    open_page: OpenPage, database: Database
+) -> None:
+    app = open_page(routes.CONVERSATIONS, mode="new")
+    app.text_area[1].set_value("Only this")
+    app.run()
+    button(app, "Save").click().run()
+    assert "Message 2" in app.error[0].value
+    assert app.text_area[1].value == "Only this"
+    assert queries.overview(database).conversations == 0
+
+
+def test_editing_keeps_the_scores_of_untouched_turns(
+    open_page: OpenPage, database: Database, conversation_ids: list[int]
+) -> None:
+    app = open_page(routes.CONVERSATIONS, conversation=conversation_ids[1], mode="edit")
+    app.text_area[1].set_value("Would you take 81?").run()
+    button(app, "Save").click().run()
+    assert not app.exception
+    stored = queries.conversation(database, conversation_ids[1])
+    assert stored.messages[0].content == "Would you take 81?"
+    assert [s.value for s in stored.messages[3].scores] == [-0.7]
+    assert stored.messages[1].scores == ()
+
+
+def test_deleting_asks_with_the_count_first(
+    open_page: OpenPage, database: Database, conversation_ids: list[int]
+) -> None:
+    app = open_page(routes.CONVERSATIONS, conversation=conversation_ids[0])
+    button(app, "Delete").click().run()
+    assert "1 conversation with 2 turns and 2 scores" in app.markdown[-1].value
+    assert queries.overview(database).conversations == 3
+    button(app, "Delete 1 conversation").click().run()
+    assert not app.exception
+    assert queries.overview(database).conversations == 2
+
+
+def test_archive_and_duplicate(
+    open_page: OpenPage, database: Database, conversation_ids: list[int]
+) -> None:
+    app = open_page(routes.CONVERSATIONS, conversation=conversation_ids[0])
+    button(app, "Duplicate").click().run()
+    copied = queries.conversation(database, int(app.query_params["conversation"]))
+    assert copied.id != conversation_ids[0]
+    assert all(turn.scores == () for turn in copied.assistant_messages)
+    button(app, "Archive").click().run()
+    assert queries.conversation(database, int(app.query_params["conversation"])).archived
+
+
+def test_ticked_rows_are_tagged_together(
+    open_page: OpenPage, database: Database, conversation_ids: list[int]
+) -> None:
+    app = open_page(routes.CONVERSATIONS)
+    chosen = {"selection": {"rows": [0, 1], "columns": [], "cells": []}}
+    app.session_state["conversations.0"] = chosen
+    app.run()
+    app.text_input(key="many.tag").set_value("urgent").run()
+    button(app, "Add").click().run()
+    assert not app.exception
+    tagged = ConversationFilter(tags=("urgent",))
+    assert queries.count_conversations(database, tagged, user_id=1) == 2
+    assert "negotiation" in queries.all_tags(database)
+
+
+def test_an_import_is_shown_before_it_happens(open_page: OpenPage, database: Database) -> None:
+    app = open_page(routes.CONVERSATIONS, mode="import")
+    broken_row = b'{"messages": [{"role": "narrator", "content": "x"}]}\n'
+    app.file_uploader[0].set_value(("chats.jsonl", NATIVE + broken_row, "application/jsonl")).run()
+    assert not app.exception
+    assert app.metric[0].value == "1"
+    skipped = app.dataframe[0].value
+    assert list(skipped["Row"]) == [2]
+    assert "narrator" in skipped["Reason"][0]
+    assert queries.overview(database).conversations == 0
+    button(app, "Import 1 conversation").click().run()
+    assert not app.exception
+    overview = queries.overview(database)
+    assert (overview.conversations, overview.scored_turns) == (1, 1)
+    assert queries.all_sources(database) == ["import:chats.jsonl"]
+
+
+def test_a_broken_file_is_explained_and_nothing_is_stored(
+    open_page: OpenPage, database: Database
+) -> None:
+    app = open_page(routes.CONVERSATIONS, mode="import")
+    app.file_uploader[0].set_value(("a.json", b'[{"messages": ', "application/json")).run()
+    assert not app.exception
+    assert "line 1" in app.error[0].value
+    assert queries.overview(database).conversations == 0
+
+
+def test_the_export_holds_what_the_filters_let_through(
+    open_page: OpenPage, conversation_ids: list[int]
+) -> None:
+    text = data.export(ConversationFilter(tags=("support",)), user_id=1, format="native")
+    assert text.count("\n") == 1
+    assert "48213" in text
