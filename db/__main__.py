@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import io
 import json
 import os
 import sys
@@ -19,8 +18,6 @@ from db.records import ConversationFilter, ImportReport
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; return 0, or 1 after one line on standard error. Wrong usage exits with 2."""
     options = _parser().parse_args(arguments)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a report may quote any text
-        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return _run(options)
     except EveryTurnError as error:
@@ -91,9 +88,9 @@ def _import(options: argparse.Namespace) -> int:
         where = f"{file}, {error.where}"
         raise DataError(error.what, where=where, remedy=error.remedy) from None
     if options.json:
-        print(json.dumps(dataclasses.asdict(report)))
+        _print(json.dumps(dataclasses.asdict(report), ensure_ascii=False) + "\n")
     else:
-        print(_describe(report, dry_run=options.dry_run))
+        _print(_describe(report, dry_run=options.dry_run) + "\n")
     if report.skipped and not report.conversations + report.duplicates:
         first = report.skipped[0]
         raise DataError(
@@ -125,13 +122,12 @@ def _export(database: Database, file: str, format: str) -> None:
             database, ConversationFilter(archived=archived), user_id=user_id
         )
     ]
-    data = formats.write(queries.conversations(database, sorted(ids)), format).encode()
+    text = formats.write(queries.conversations(database, sorted(ids)), format)
     if file == "-":
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        _print(text)
         return
     try:
-        Path(file).write_bytes(data)
+        Path(file).write_bytes(text.encode())
     except OSError as error:
         raise StorageError(
             f"the file cannot be written ({error.strerror})",
@@ -139,6 +135,12 @@ def _export(database: Database, file: str, format: str) -> None:
             remedy="Check that its folder exists, can be written and has space.",
         ) from None
     print(f"wrote {len(ids)} conversations to {file}")
+
+
+def _print(text: str) -> None:
+    """Write UTF-8 to standard output, whatever the terminal's encoding: it may quote any text."""
+    sys.stdout.buffer.write(text.encode())
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

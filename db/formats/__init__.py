@@ -52,6 +52,7 @@ def parse(data: bytes, *, format: str = AUTO) -> ParsedFile:
             check_values(row, notes)
             conversation = chosen.parse_row(row, notes)
         except RowError as error:
+            notes.forget_row()
             skipped.append(
                 ImportIssue(row=number, field=error.where, reason=error.what, remedy=error.remedy)
             )

@@ -45,10 +45,17 @@ class Notes:
         if not rows or rows[-1] != self.row:
             rows.append(self.row)
 
+    def forget_row(self) -> None:
+        """Take back what was remarked about the present row, because it is skipped."""
+        for rows in self._rows_by_remark.values():
+            if rows and rows[-1] == self.row:
+                rows.pop()
+
     def lines(self) -> Iterator[str]:
         """Yield one line for each remark, naming its rows."""
         for remark, rows in self._rows_by_remark.items():
-            yield f"{_name_rows(rows)}: {remark}"
+            if rows:
+                yield f"{_name_rows(rows)}: {remark}"
 
 
 def _name_rows(rows: list[int]) -> str:

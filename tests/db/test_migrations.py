@@ -1,0 +1,128 @@
+"""The schema's history leads from nothing, and from every earlier revision, to the models."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, create_engine
+
+from db import queries
+from db.engine import open_database
+from db.errors import SettingsError, StorageError
+from db.migrations.upgrade import alembic_config, upgrade_schema
+from db.models import Base
+from db.settings import Settings
+
+REVISIONS = [
+    script.revision
+    for script in reversed(list(ScriptDirectory.from_config(alembic_config()).walk_revisions()))
+]
+
+ROWS_OF: dict[str, list[str]] = {
+    "0001": [
+        "INSERT INTO users (id, name, role, created_at)"
+        " VALUES (1, 'local', 'admin', '2026-01-01 10:00:00.000000')",
+        "INSERT INTO conversations"
+        " (id, title, system, source, content_hash, archived, created_at, updated_at)"
+        " VALUES (7, 'old', 'be kind', 'typed', 'h', 0,"
+        " '2026-01-01 10:00:00.000000', '2026-01-01 10:00:00.000000')",
+        "INSERT INTO conversation_tags (conversation_id, tag) VALUES (7, 'kept')",
+        "INSERT INTO messages (id, conversation_id, position, role, content)"
+        " VALUES (1, 7, 0, 'user', 'hello'), (2, 7, 1, 'assistant', 'hi')",
+        "INSERT INTO scores (message_id, user_id, value, note, created_at, updated_at)"
+        " VALUES (2, 1, 0.0, 'so so',"
+        " '2026-01-01 10:00:00.000000', '2026-01-01 10:00:00.000000')",
+    ],
+}
+"""Rows as a database of each revision may hold them; a new revision adds its own here."""
+
+
+def connect(settings: Settings) -> Any:
+    settings.home.mkdir(parents=True, exist_ok=True)
+    return create_engine(settings.database_url).begin()
+
+
+def differences(connection: Connection) -> list[Any]:
+    context = MigrationContext.configure(connection, opts={"compare_type": True})
+    return compare_metadata(context, Base.metadata)
+
+
+def test_migrations_and_models_agree(settings: Settings) -> None:
+    with connect(settings) as connection:
+        assert differences(connection) != []  # the comparison sees that nothing is there
+        upgrade_schema(connection)
+        assert differences(connection) == []
+
+
+def test_every_revision_has_rows_to_start_from() -> None:
+    assert set(ROWS_OF) == set(REVISIONS)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_upgrading_from_a_revision_keeps_its_rows(settings: Settings, revision: str) -> None:
+    with connect(settings) as connection:
+        upgrade_schema(connection, revision)
+        for statement in ROWS_OF[revision]:
+            connection.exec_driver_sql(statement)
+    database = open_database(settings)
+    conversation = queries.conversation(database, 7)
+    assert (conversation.title, conversation.system) == ("old", "be kind")
+    assert conversation.tags == ("kept",)
+    assert [m.content for m in conversation.messages] == ["hello", "hi"]
+    score = conversation.assistant_messages[0].scores[0]
+    assert (score.rater, score.value, score.note) == ("local", 0.0, "so so")
+    assert queries.local_user(database).id == 1
+
+
+def test_opening_again_changes_nothing(settings: Settings) -> None:
+    first = queries.local_user(open_database(settings))
+    assert queries.local_user(open_database(settings)) == first
+
+
+def test_a_database_of_a_newer_version_is_refused_in_words(settings: Settings) -> None:
+    open_database(settings).close()
+    with sqlite3.connect(settings.home / "everyturn.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    with pytest.raises(SettingsError, match="newer version"):
+        open_database(settings)
+
+
+def test_a_file_that_is_no_database_is_refused_in_words(settings: Settings) -> None:
+    settings.home.mkdir(parents=True)
+    (settings.home / "everyturn.db").write_bytes(b"this is not a database " * 100)
+    with pytest.raises(StorageError, match="not a database"):
+        open_database(settings)
+
+
+@pytest.mark.parametrize("url", ["nonsense", "nosuch://host/name"])
+def test_an_address_that_cannot_be_used_is_refused_in_words(tmp_path: Path, url: str) -> None:
+    with pytest.raises(SettingsError, match="DATABASE_URL"):
+        open_database(Settings(home=tmp_path, database_url=url))
+
+
+def test_a_home_that_cannot_be_created_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    home = tmp_path / "file" / "home"
+    with pytest.raises(SettingsError, match="EVERYTURN_HOME"):
+        open_database(Settings(home=home, database_url=f"sqlite:///{home / 'everyturn.db'}"))
+
+
+def test_sqlite_is_set_up_for_many_processes_and_power_cuts(settings: Settings) -> None:
+    database = open_database(settings)
+    with database.read_session() as session:
+        read = {
+            name: session.connection().exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    full = 2
+    assert read == {
+        "journal_mode": "wal",
+        "synchronous": full,
+        "foreign_keys": 1,
+        "busy_timeout": 15000,
+    }
