@@ -19,14 +19,20 @@ class RunMetrics:
     steps: tuple[StepMetric, ...]
 
 
-def run_metrics(run: Run) -> RunMetrics:
+def run_metrics(run: Run, *, fresh: bool = True) -> RunMetrics:
     """Return the run's figures; the database is asked only for the last known step and later.
 
     The last step is read again because its rows may have been incomplete.
+
+    Args:
+        run: The run.
+        fresh: False returns what this session has already read, if that is anything.
     """
     known = state.RUN_METRICS.get()
     if known is None or (known.run_id, known.attempt) != (run.id, run.attempt):
         known = RunMetrics(run_id=run.id, attempt=run.attempt, turns=(), steps=())
+    elif known.turns and not fresh:
+        return known
     last_turn = max((row.step for row in known.turns), default=0)
     last_step = max((row.step for row in known.steps), default=0)
     metrics = RunMetrics(

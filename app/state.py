@@ -48,6 +48,9 @@ LAUNCH_TOKEN: Slot[str] = Slot("launch.token", lambda: uuid4().hex)
 RUN_METRICS: Slot["RunMetrics | None"] = Slot("run.metrics", lambda: None)
 """The figures of the run looked at last, so that only new ones are read."""
 
+CHARTS_PAUSED: Slot[bool] = Slot("run.charts_paused", bool)
+"""The switch that keeps a running run's charts as they are, to look at them closely."""
+
 COUNT_JOBS: Slot["dict[str, CountJob]"] = Slot("launch.count_jobs", dict)
 """The launch page's token counts, done or under way, by what they count."""
 

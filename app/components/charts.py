@@ -17,7 +17,7 @@ class Chart:
     """A chart with the words that belong to it.
 
     Attributes:
-        key: Stable name, so that the browser updates the chart instead of building it anew.
+        key: Stable name of the chart on its page.
         guide: How to read it, and which shape should worry.
         alt: The picture in words, for those who cannot see it.
     """
@@ -30,12 +30,11 @@ class Chart:
 
 
 def base_figure(y_title: str, *, x_title: str = "step") -> go.Figure:
-    """Return an empty figure in the common layout; zoom and hidden lines survive updates."""
+    """Return an empty figure in the common layout."""
     figure = go.Figure()
     figure.update_layout(
         height=HEIGHT,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        uirevision="keep",
         hovermode="closest",
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
         xaxis={"title": {"text": x_title, "standoff": 4}, "tickformat": "d", "automargin": True},
@@ -44,10 +43,10 @@ def base_figure(y_title: str, *, x_title: str = "step") -> go.Figure:
     return figure
 
 
-def step_axis(figure: go.Figure, steps: Sequence[int]) -> None:
+def step_axis(figure: go.Figure, steps: Sequence[int], *, most_ticks: int = 12) -> None:
     """Fit the x axis to optimiser steps, counted from 1; few steps get one tick each."""
     last = max(steps, default=0) + 1
-    figure.update_xaxes(range=[0.5, last + 0.5], dtick=1 if last <= 12 else None)
+    figure.update_xaxes(range=[0.5, last + 0.5], dtick=1 if last <= most_ticks else None)
 
 
 def line_mode(points: int) -> str:

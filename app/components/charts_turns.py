@@ -105,7 +105,7 @@ def _draw_turns(
     column: int | None = None,
 ) -> dict[int, list[float]]:
     """Draw one line a turn; return the drawn values by turn position."""
-    step_axis(figure, [row.step for row in rows])
+    step_axis(figure, [row.step for row in rows], most_ticks=12 if column is None else 6)
     figure.update_layout(legend_title_text="turn")
     row = None if column is None else 1
     legend = column != 2

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from app import state
 from app.components.charts import Chart
 from app.components.charts_steps import grad_norm_chart, kl_chart, learning_chart, speed_chart
 from app.components.charts_turns import TurnView, clip_chart, loss_chart, ratio_chart
@@ -15,11 +16,21 @@ BY_POSITION = "by turn position"
 ONE_CONVERSATION = "one conversation"
 
 
-def run_charts(metrics: RunMetrics, config: TrainConfig, titles: Mapping[int, str]) -> None:
-    """Show every chart of a run, two in a row."""
+def run_charts(
+    metrics: RunMetrics, config: TrainConfig, titles: Mapping[int, str], *, live: bool
+) -> None:
+    """Show every chart of a run, two in a row, below the choices that concern them all."""
     rows = metrics.turns
     with st.container(horizontal=True, vertical_alignment="bottom"):
         view = _choose_view(rows, titles)
+        if live:
+            st.space("stretch")
+            st.toggle(
+                "Pause the charts",
+                key=state.CHARTS_PAUSED.key,
+                help="Each new point draws the charts anew, which ends a zoom. Pause them to look "
+                "closely; the run goes on.",
+            )
     clips = config.loss is LossName.PPO
     bounds = (config.clip_low, config.clip_high) if clips else None
     _row([learning_chart(rows), loss_chart(rows, view)])

@@ -56,10 +56,11 @@ def _live(drawn: Run, config: TrainConfig) -> None:
     if run.status is not drawn.status:
         st.rerun()
     render_progress(run)
-    metrics = run_metrics(run)
+    live = not run.status.has_ended
+    metrics = run_metrics(run, fresh=not (live and state.CHARTS_PAUSED.get()))
     if metrics.turns:
-        run_charts(metrics, config, run_files.titles(run))
-    elif run.status.has_ended:
+        run_charts(metrics, config, run_files.titles(run), live=live)
+    elif not live:
         st.info("This run ended before it measured anything.", icon=":material/show_chart:")
     else:
         st.info(

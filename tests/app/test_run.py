@@ -83,6 +83,18 @@ def test_new_points_arrive_when_the_page_looks_again(open_page, database, conver
     assert list(known.turns) == queries.turn_metrics(database, run.id)
 
 
+def test_paused_charts_keep_still_while_the_run_goes_on(open_page, database, conversation_ids):
+    run = make_run(database, conversation_ids, RunStatus.RUNNING, steps=2)
+    page = open_page(routes.RUN, run=run.id)
+    page.toggle[0].set_value(True).run()
+    before = charts(page)
+    add_step(database, run.id, 2)
+    _look_again(page)
+    assert charts(page) == before
+    page.toggle[0].set_value(False).run()
+    assert len(charts(page)["kl"]["data"][0]["x"]) == 3
+
+
 def test_one_conversation_can_be_looked_at_by_address(open_page, database, conversation_ids):
     run = make_run(database, conversation_ids, RunStatus.FINISHED, steps=2)
     page = open_page(routes.RUN, run=run.id, view="one conversation")
