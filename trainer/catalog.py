@@ -114,6 +114,11 @@ def find_model(settings: Settings, name: str) -> BaseModel:
     raise _unknown(name)
 
 
+def name_of_hub_id(hub_id: str) -> str:
+    """Return the name under which EveryTurn loads the model that others know by its hub id."""
+    return next((model.name for model in LISTED if model.hub_id == hub_id), hub_id)
+
+
 def model_folder(settings: Settings, name: str) -> Path:
     """Return the folder from which the model loads; it may not exist before a pull.
 

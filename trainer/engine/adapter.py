@@ -1,9 +1,12 @@
 """The LoRA adapter of a model: attach it, write it as a plain PEFT folder, read it back."""
 
 import copy
+import json
 import re
 import warnings
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
@@ -26,16 +29,30 @@ IN_A_BLOCK = re.compile(r"\.\d+\.")
 """Blocks are numbered; the output head, embeddings and final norm lie outside of them."""
 
 
-def attach_adapter(
-    model: PreTrainedModel,
-    *,
-    base_name: str,
-    rank: int,
-    alpha: float,
-    seed: int | None,
-    train_attn: bool = True,
-    train_mlp: bool = True,
-) -> PeftModel:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdapterShape:
+    """What an adapter looks like, before it has learnt anything.
+
+    Attributes:
+        base_name: What other tools know the base model by; ends up in the adapter's config.
+        rank: Rank of the update.
+        alpha: The update is scaled by alpha / rank.
+        attention: Whether the blocks' attention layers are adapted.
+        other: Whether the blocks' other linear layers are adapted.
+    """
+
+    base_name: str
+    rank: int
+    alpha: float
+    attention: bool = True
+    other: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the shape as JSON data."""
+        return asdict(self)
+
+
+def attach_adapter(model: PreTrainedModel, shape: AdapterShape, *, seed: int | None) -> PeftModel:
     """Put a fresh LoRA adapter (Hu et al. 2021, arXiv 2106.09685) on the blocks' linear layers.
 
     B starts at 0, so that the fresh adapter changes nothing; the output head, often tied to the
@@ -43,17 +60,13 @@ def attach_adapter(
 
     Args:
         model: The base model; its layers are wrapped in place.
-        base_name: What other tools know the base model by; ends up in the adapter's config.
-        rank: Rank of the update.
-        alpha: The update is scaled by alpha / rank.
-        seed: Fixes the initial A; None takes torch's present random state.
-        train_attn: Whether attention layers are adapted.
-        train_mlp: Whether the blocks' other layers are adapted.
+        shape: Rank, strength and layers.
+        seed: Fixes the initial A; None draws a new one.
 
     Raises:
-        ConfigError: if that leaves no layer to adapt.
+        ConfigError: if the shape leaves no layer to adapt.
     """
-    targets = block_linears(model, attention=train_attn, other=train_mlp)
+    targets = block_linears(model, attention=shape.attention, other=shape.other)
     if not targets:
         raise ConfigError(
             "there is no layer to adapt",
@@ -61,8 +74,8 @@ def attach_adapter(
             remedy="Switch at least one of them on.",
         )
     config = LoraConfig(
-        r=rank,
-        lora_alpha=alpha,  # pyright: ignore[reportArgumentType]  # typed int, used as a number
+        r=shape.rank,
+        lora_alpha=shape.alpha,  # pyright: ignore[reportArgumentType]  # typed int, used as a number
         lora_dropout=0.0,
         bias="none",
         target_modules=targets,
@@ -77,7 +90,9 @@ def attach_adapter(
         else:
             torch.manual_seed(seed)
         adapted = get_peft_model(model, config)
-    adapted.peft_config[ADAPTER].base_model_name_or_path = base_name  # not this machine's path
+    adapted.peft_config[
+        ADAPTER
+    ].base_model_name_or_path = shape.base_name  # not this machine's path
     return adapted.eval()
 
 
@@ -87,9 +102,14 @@ def block_linears(model: PreTrainedModel, *, attention: bool, other: bool) -> li
     for path, module in model.named_modules():
         if isinstance(module, nn.Linear | Conv1D) and IN_A_BLOCK.search(path):
             block_part = path[IN_A_BLOCK.search(path).end() :]  # pyright: ignore[reportOptionalMemberAccess]
-            if attention if "attn" in block_part or "attention" in block_part else other:
+            if attention if is_attention(block_part) else other:
                 names.add(path.rpartition(".")[2])
     return sorted(names)
+
+
+def is_attention(path: str) -> bool:
+    """Return whether a layer's path inside its block says that it belongs to attention."""
+    return "attn" in path or "attention" in path
 
 
 def adapter_tensors(model: PeftModel, name: str = ADAPTER) -> dict[str, Tensor]:
@@ -135,6 +155,29 @@ def read_adapter_tensors(folder: Path) -> dict[str, Tensor]:
             f"{WEIGHTS_FILE} cannot be read ({error})",
             where=str(folder),
             remedy="Name a folder that was written by a finished save.",
+        ) from error
+
+
+def read_adapter_shape(folder: Path) -> AdapterShape:
+    """Return the shape of the adapter in a PEFT folder.
+
+    Raises:
+        CheckpointError: if the folder holds no LoRA adapter.
+    """
+    try:
+        config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+        return AdapterShape(
+            base_name=config["base_model_name_or_path"],
+            rank=config["r"],
+            alpha=config["lora_alpha"],
+            attention=any(is_attention(key) for key in read_adapter_tensors(folder)),
+            other=any(not is_attention(key) for key in read_adapter_tensors(folder)),
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise CheckpointError(
+            f"{CONFIG_FILE} cannot be read ({error})",
+            where=str(folder),
+            remedy="Name a folder that holds a LoRA adapter in PEFT's format.",
         ) from error
 
 

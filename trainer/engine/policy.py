@@ -9,21 +9,23 @@ from typing import Self, cast
 import torch
 from peft import PeftModel
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from db.settings import Settings
-from trainer.catalog import find_model
 from trainer.engine.adapter import (
     ADAPTER,
+    AdapterShape,
     adapter_tensors,
     attach_adapter,
     set_adapter_tensors,
     write_adapter_folder,
 )
+from trainer.engine.generation import end_tokens, generate
 from trainer.engine.head import chosen_logprobs, head_logprobs
 from trainer.engine.prefix_tree import PrefixTree, build_prefix_tree, pack
 from trainer.engine.sharing import agrees, plain_logprobs, probe_sequences, sharing_obstacle
-from trainer.errors import BadDataError, CheckpointError
+from trainer.engine.types import SampledSequence, SamplingParams
+from trainer.errors import BadDataError, CheckpointError, NotFiniteError
 from trainer.models import load_base_model, load_tokenizer
 
 
@@ -47,6 +49,7 @@ class Policy:
 
     Attributes:
         tokenizer: The model's tokenizer.
+        shape: What the adapter looks like.
         device: Where the model lies.
         shares_prefixes: Whether a pass computes shared prefixes once.
         path_reason: In words, why it does or does not.
@@ -57,28 +60,20 @@ class Policy:
         self,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
+        shape: AdapterShape,
         *,
-        base_name: str,
-        rank: int,
-        alpha: float,
-        seed: int | None,
-        train_attn: bool = True,
-        train_mlp: bool = True,
+        seed: int | None = None,
     ) -> None:
         """Attach a fresh adapter to a loaded base model and find out how to run it."""
         self.tokenizer = tokenizer
+        self.shape = shape
         self.device = model.device
         self.computed_tokens = 0
         self._model = model
-        self._adapted = attach_adapter(
-            model,
-            base_name=base_name,
-            rank=rank,
-            alpha=alpha,
-            seed=seed,
-            train_attn=train_attn,
-            train_mlp=train_mlp,
-        )
+        self._adapted = attach_adapter(model, shape, seed=seed)
+        # Sampling shall depend on its own parameters alone, not on what a model would like.
+        self._stop_ids = end_tokens(model, tokenizer)
+        model.generation_config = GenerationConfig()
         self._vocabulary = cast(nn.Embedding, model.get_input_embeddings()).num_embeddings
         self._choose_path()
 
@@ -89,11 +84,8 @@ class Policy:
         name: str,
         *,
         device: torch.device,
-        rank: int,
-        alpha: float,
-        seed: int | None,
-        train_attn: bool = True,
-        train_mlp: bool = True,
+        shape: AdapterShape,
+        seed: int | None = None,
     ) -> Self:
         """Load a base model by name and attach a fresh adapter.
 
@@ -101,17 +93,8 @@ class Policy:
             ModelError: if the model cannot be had or loaded.
             ConfigError: if no layer is left to adapt.
         """
-        known = find_model(settings, name)
-        return cls(
-            load_base_model(settings, name, device=device),
-            load_tokenizer(settings, name),
-            base_name=known.hub_id or name,
-            rank=rank,
-            alpha=alpha,
-            seed=seed,
-            train_attn=train_attn,
-            train_mlp=train_mlp,
-        )
+        model = load_base_model(settings, name, device=device)
+        return cls(model, load_tokenizer(settings, name), shape, seed=seed)
 
     @property
     def model(self) -> PreTrainedModel:
@@ -158,6 +141,19 @@ class Policy:
             answers.append(blank_T.masked_scatter(question.is_wanted_T.to(self.device), scores))
         return answers
 
+    def generate(
+        self, prompt: Sequence[int], params: SamplingParams, *, num_samples: int = 1
+    ) -> list[SampledSequence]:
+        """Sample continuations, with the logprobs that the untempered policy gives them."""
+        return generate(
+            self._model,
+            self.tokenizer,
+            prompt,
+            params,
+            num_samples=num_samples,
+            stop_ids=self._stop_ids,
+        )
+
     @contextmanager
     def without_adapter(self) -> Iterator[None]:
         """Let the block see the base model alone."""
@@ -167,7 +163,7 @@ class Policy:
     @contextmanager
     def with_tensors(self, tensors: dict[str, Tensor]) -> Iterator[None]:
         """Let the block see the model with other adapter weights."""
-        present = adapter_tensors(self._adapted)
+        present = self.tensors()
         self.set_tensors(tensors)
         try:
             yield
@@ -193,6 +189,16 @@ class Policy:
             CheckpointError: if the file does not read back unchanged.
         """
         write_adapter_folder(self._adapted, folder)
+
+    def check_finite(self) -> None:
+        """Raise NotFiniteError if a weight of the adapter is NaN or Inf."""
+        for name, parameter in self.trainable().items():
+            if not parameter.isfinite().all():
+                raise NotFiniteError(
+                    "the adapter holds weights that are no finite numbers",
+                    where=name,
+                    remedy="Don't use it; lower the learning rate and train again.",
+                )
 
     def check_saved(self, folder: Path) -> None:
         """Load a PEFT folder as anybody would, and compare its answers with the adapter's.
@@ -223,12 +229,11 @@ class Policy:
         questions = [_whole(sequence) for sequence in sequences]
         expected = plain_logprobs(self._model, sequences)
 
-        def one_by_one() -> list[Tensor]:
-            return [self.logprobs([question])[0] for question in questions]
-
         self._head_is_plain = self._model.base_model is not self._model
         if self._head_is_plain:
-            self._head_is_plain = agrees(self._model, expected, one_by_one)
+            self._head_is_plain = agrees(
+                self._model, expected[:1], lambda: self.logprobs(questions[:1])
+            )
         obstacle = sharing_obstacle(self._model)
         if obstacle is None and not agrees(self._model, expected, lambda: self.logprobs(questions)):
             obstacle = "a trial gave other logprobs than passes one by one"

@@ -44,11 +44,11 @@ def sharing_obstacle(model: PreTrainedModel) -> str | None:
 
 
 def probe_sequences(vocabulary: int) -> list[list[int]]:
-    """Return sequences that share prefixes in every way: branch, extension, duplicate, stranger."""
+    """Return sequences that share prefixes in every way: branch, extension, stranger."""
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(vocabulary, (48,), generator=generator).tolist()
     trunk, left, right, stranger = ids[:12], ids[12:24], ids[24:36], ids[36:]
-    return [trunk, trunk + left, trunk[:7] + right, trunk + left, stranger]
+    return [trunk, trunk + left, trunk[:7] + right, stranger]
 
 
 @torch.no_grad()

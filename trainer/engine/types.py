@@ -180,3 +180,31 @@ class OptimStepOutput:
     """What an optimiser step returns; "grad_norm:last" is the L2 norm before clipping."""
 
     metrics: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleResponse:
+    """What `SamplingClient.sample` returns.
+
+    Attributes:
+        sequences: One a sample.
+        prompt_logprobs: If asked for: for each prompt token its log-probability, None for the
+            first.
+    """
+
+    sequences: tuple[SampledSequence, ...]
+    prompt_logprobs: tuple[float | None, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveResponse:
+    """Where a save ended up; `path` is what the load calls accept."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadResponse:
+    """What was loaded."""
+
+    path: str

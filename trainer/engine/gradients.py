@@ -1,0 +1,168 @@
+"""A batch of datums through the policy: logprobs, and the gradient of their weighted loss."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from trainer.engine.inputs import LossInputs, loss_inputs
+from trainer.engine.losses import LossConfig, LossFunction, token_losses
+from trainer.engine.memory import memory_errors
+from trainer.engine.policy import Policy, Question
+from trainer.engine.prefix_tree import count_distinct
+from trainer.engine.types import Datum
+from trainer.errors import NotFiniteError, OutOfMemoryError
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PassResult:
+    """What came out of a batch.
+
+    Attributes:
+        logprobs: For each datum the logprobs of its trained tokens, fp32 on the CPU, shape (T,),
+            0 elsewhere.
+        gradients: Gradient of the sum of token loss × weight by parameter name; empty if none
+            was asked for.
+    """
+
+    logprobs: list[Tensor]
+    gradients: dict[str, Tensor]
+
+
+class BatchRunner:
+    """Runs batches in passes of at most `token_budget` distinct tokens.
+
+    When a pass does not fit into memory, it is split and the budget is lowered for good.
+    """
+
+    def __init__(self, policy: Policy, token_budget: int) -> None:
+        """Run batches through this policy."""
+        self._policy = policy
+        self.token_budget = token_budget
+
+    def run(
+        self, data: Sequence[Datum], loss: LossFunction, config: LossConfig, *, backward: bool
+    ) -> PassResult:
+        """Return logprobs and, if `backward`, gradients. No weight or stored gradient changes.
+
+        Raises:
+            BadDataError: if a datum lacks what the loss needs, or holds unknown token ids.
+            NotFiniteError: if a loss or gradient is NaN or Inf; names the datum where it can.
+            OutOfMemoryError: if a single datum does not fit into memory.
+        """
+        inputs = [loss_inputs(datum, loss) for datum in data]
+        result = PassResult([torch.zeros(0)] * len(data), {})
+        for pack in self._packs(data, range(len(data))):
+            self._run_pack(data, inputs, pack, loss, config, backward, result)
+        return result
+
+    def _packs(self, data: Sequence[Datum], indices: range) -> list[range]:
+        sequences = [data[index].model_input.tokens for index in indices]
+        packs = self._policy.packs(sequences, self.token_budget)
+        return [indices[pack.start : pack.stop] for pack in packs]
+
+    def _run_pack(
+        self,
+        data: Sequence[Datum],
+        inputs: Sequence[LossInputs],
+        pack: range,
+        loss: LossFunction,
+        config: LossConfig,
+        backward: bool,
+        result: PassResult,
+    ) -> None:
+        """Run one pass and add what comes out to `result`; split it if memory runs out."""
+        tokens = count_distinct([data[index].model_input.tokens for index in pack])
+        try:
+            with memory_errors(tokens), torch.set_grad_enabled(backward):
+                self._pass(data, inputs, pack, loss, config, result)
+            return
+        except OutOfMemoryError:
+            if self._policy.device.type == "cuda":
+                torch.cuda.empty_cache()
+            self.token_budget = min(self.token_budget, max(1, tokens // 2))
+            smaller = self._packs(data, pack)
+            if len(smaller) == 1:
+                raise
+            logger.warning(
+                "A pass over %d tokens did not fit into memory; going on with at most %d.",
+                tokens,
+                self.token_budget,
+            )
+        for part in smaller:
+            self._run_pack(data, inputs, part, loss, config, backward, result)
+
+    def _pass(
+        self,
+        data: Sequence[Datum],
+        inputs: Sequence[LossInputs],
+        pack: range,
+        loss: LossFunction,
+        config: LossConfig,
+        result: PassResult,
+    ) -> None:
+        questions = [
+            Question(data[i].model_input.tokens, inputs[i].targets_T, inputs[i].is_trained_T)
+            for i in pack
+        ]
+        logprobs = self._policy.logprobs(questions)
+        gradients: dict[str, Tensor] = {}
+        if torch.is_grad_enabled():
+            gradients = self._gradients(inputs, pack, loss, config, logprobs)
+        for index, logprobs_T in zip(pack, logprobs, strict=True):
+            result.logprobs[index] = logprobs_T.detach().cpu()
+        for name, gradient in gradients.items():
+            before = result.gradients.get(name)
+            result.gradients[name] = gradient if before is None else before.add_(gradient)
+
+    def _gradients(
+        self,
+        inputs: Sequence[LossInputs],
+        pack: range,
+        loss: LossFunction,
+        config: LossConfig,
+        logprobs: Sequence[Tensor],
+    ) -> dict[str, Tensor]:
+        """Return the gradient of the pack's summed loss, which touches no `.grad`."""
+        total = torch.zeros((), device=self._policy.device)
+        for index, logprobs_T in zip(pack, logprobs, strict=True):
+            datum_loss = weighted_loss(inputs[index], logprobs_T, loss, config)
+            if not datum_loss.isfinite():
+                raise NotFiniteError(
+                    "the loss is not a finite number",
+                    where=f"datum {index}",
+                    remedy="Look at this turn's score and stored log-probabilities; else lower "
+                    "the learning rate.",
+                    datum=index,
+                )
+            total = total + datum_loss
+        if not total.requires_grad:  # nothing in this pack is trained
+            return {}
+        parameters = self._policy.trainable()
+        gradients = torch.autograd.grad(total, list(parameters.values()), allow_unused=True)
+        return {
+            name: gradient
+            for name, gradient in zip(parameters, gradients, strict=True)
+            if gradient is not None
+        }
+
+
+def weighted_loss(
+    inputs: LossInputs, logprobs_T: Tensor, loss: LossFunction, config: LossConfig
+) -> Tensor:
+    """Return a datum's sum of token loss × weight, on the device of `logprobs_T`."""
+    device = logprobs_T.device
+    losses_T = token_losses(
+        loss,
+        logprobs_T=logprobs_T,
+        old_logprobs_T=inputs.old_logprobs_T.to(device),
+        advantages_T=inputs.advantages_T.to(device),
+        is_trained_T=inputs.is_trained_T.to(device),
+        is_off_policy_T=inputs.is_off_policy_T.to(device),
+        config=config,
+    )
+    return (losses_T * inputs.weights_T.to(device)).sum()

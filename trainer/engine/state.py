@@ -1,0 +1,83 @@
+"""A training client's state on disk: adapter, optimiser, random numbers, and what they belong to.
+
+The folder is a plain PEFT adapter with two files beside it.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from trainer.engine.adapter import read_adapter_tensors
+from trainer.engine.optimizer import Optimizer
+from trainer.engine.policy import Policy
+from trainer.errors import CheckpointError
+
+OPTIMIZER_FILE = "optimizer.safetensors"
+RANDOM_FILE = "random.safetensors"
+STATE_FILE = "state.json"
+VERSION = 1
+
+
+def write_state(folder: Path, policy: Policy, optimizer: Optimizer, facts: dict[str, Any]) -> None:
+    """Write the state; gradients that no optimiser step has used yet are not part of it.
+
+    An existing folder is replaced; `state.json` is written last and marks a complete state.
+
+    Args:
+        folder: Where to.
+        policy: Its adapter is written.
+        optimizer: Its moments are written.
+        facts: JSON data that say what the state belongs to; `read_state` compares them.
+    """
+    if folder.exists():
+        shutil.rmtree(folder)
+    policy.write(folder)
+    optimizer.write(folder / OPTIMIZER_FILE)
+    random: dict[str, torch.Tensor] = {"cpu": torch.get_rng_state()}
+    if policy.device.type == "cuda":
+        random["cuda"] = torch.cuda.get_rng_state(policy.device)
+    save_file(random, folder / RANDOM_FILE)
+    text = json.dumps({"version": VERSION, **facts}, indent=2)
+    (folder / STATE_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def read_state(
+    folder: Path, policy: Policy, optimizer: Optimizer | None, facts: dict[str, Any]
+) -> None:
+    """Load the adapter and, if an optimiser is given, its moments and the random state.
+
+    Raises:
+        CheckpointError: if the folder is incomplete or belongs to another model or adapter.
+    """
+    found = _read_facts(folder)
+    expected = {"version": VERSION, **facts}
+    for key, value in expected.items():
+        if found.get(key) != value:
+            raise CheckpointError(
+                f"it was written with {key} {found.get(key)!r}, not {value!r}",
+                where=str(folder),
+                remedy="Load it into a client made with the same base model and adapter settings.",
+            )
+    policy.set_tensors(read_adapter_tensors(folder), origin=str(folder))
+    if optimizer is None:
+        return
+    optimizer.read(folder / OPTIMIZER_FILE)
+    random = load_file(folder / RANDOM_FILE)
+    torch.set_rng_state(random["cpu"])
+    if policy.device.type == "cuda" and "cuda" in random:
+        torch.cuda.set_rng_state(random["cuda"], policy.device)
+
+
+def _read_facts(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(
+            f"{STATE_FILE} cannot be read ({error})",
+            where=str(folder),
+            remedy="Name a folder that `save_state` has finished writing.",
+        ) from error
