@@ -9,13 +9,14 @@ from app.components.errors import shown
 from app.components.run_status import render_active_run
 
 LOGO = Path(__file__).parent / "logo.svg"
+ICON = Path(__file__).parent / "icon.svg"  # a named icon would be fetched from the internet
 
 
 def main() -> None:
     """Draw the frame around the page that the address asks for, then that page."""
     st.set_page_config(
         page_title="EveryTurn",
-        page_icon=":material/forum:",
+        page_icon=str(ICON),
         layout="wide",
         initial_sidebar_state=240,
     )

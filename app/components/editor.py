@@ -7,7 +7,7 @@ import streamlit as st
 
 from app import address, data, state
 from app import draft as drafts
-from app.components.errors import guarded, show_failure
+from app.components.errors import shown
 from app.components.label_actions import own_score
 from app.components.layout import reading_page
 from app.components.transcript import AVATARS
@@ -22,7 +22,7 @@ ROLES = [Role.USER, Role.ASSISTANT, Role.TOOL, Role.SYSTEM]
 def render_editor(user: User, conversation: Conversation | None) -> None:
     """Edit a stored conversation, or write a new one; nothing is stored before "Save"."""
     draft = _current(user, conversation)
-    show_failure()
+    top = st.container()
     draft = _head(draft)
     draft = replace(
         draft,
@@ -35,9 +35,14 @@ def render_editor(user: User, conversation: Conversation | None) -> None:
     if not draft.messages:
         st.button("Add a message", icon=":material/add:", on_click=_add, args=(-1,))
     with st.bottom, reading_page(), st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Save", type="primary", icon=":material/save:", on_click=_save, args=(user,))
+        # Not a callback: a callback would run before the text typed last is in the draft.
+        is_saving = st.button("Save", type="primary", icon=":material/save:")
         st.button("Discard", on_click=_discard, args=(draft.conversation_id,))
         st.caption("Kept while you look at other pages; stored when you save.")
+    if is_saving:
+        with top, shown():
+            _save(user, draft)
+            st.rerun()
 
 
 def _current(user: User, conversation: Conversation | None) -> Draft:
@@ -122,16 +127,16 @@ def _score(message: DraftMessage, *, key: str) -> float | None:
 
 def _order(index: int, count: int, *, key: str) -> None:
     steps: tuple[tuple[str, str, bool, Callable[..., None], tuple[int, ...]], ...] = (
-        ("Move up", "arrow_upward", index == 0, _move, (index, -1)),
-        ("Move down", "arrow_downward", index == count - 1, _move, (index, 1)),
-        ("Add a message below", "add", False, _add, (index,)),
-        ("Delete this message", "delete", False, _remove, (index,)),
+        ("Up", "arrow_upward", index == 0, _move, (index, -1)),
+        ("Down", "arrow_downward", index == count - 1, _move, (index, 1)),
+        ("Add below", "add", False, _add, (index,)),
+        ("Remove", "delete", False, _remove, (index,)),
     )
     for name, icon, disabled, action, args in steps:
         st.button(
-            f":material/{icon}:",
+            name,
+            icon=f":material/{icon}:",
             key=f"{key}.{icon}",
-            help=name,
             type="tertiary",
             disabled=disabled,
             on_click=action,
@@ -157,9 +162,7 @@ def _remove(index: int) -> None:
     state.DRAFT.set(drafts.without_message(_drafted(), index))
 
 
-@guarded
-def _save(user: User) -> None:
-    draft = _drafted()
+def _save(user: User, draft: Draft) -> None:
     conversation = drafts.conversation_from(draft)
     saved_id = draft.conversation_id
     if saved_id is None:

@@ -46,7 +46,7 @@ def render_bar(
             args=(user, conversation.id, focused),
         )
         st.button("Undo", shortcut="Ctrl+Z", on_click=actions.undo, args=(user,))
-        st.button("Skip", shortcut="s", on_click=review, args=(ReviewState.SKIPPED, place.next))
+        st.button("Skip", shortcut="s", on_click=review, args=(ReviewState.SKIPPED, place.onward))
         flagged = stance is ReviewState.FLAGGED
         st.button(
             "Unflag" if flagged else "Flag",
@@ -55,11 +55,11 @@ def render_bar(
             args=(ReviewState.OPEN if flagged else ReviewState.FLAGGED, None),
         )
         st.button(
-            "Done, next" if place.next is not None else "Done",
+            "Done, next" if place.onward is not None else "Done",
             type="primary",
             shortcut="Ctrl+Enter",
             on_click=review,
-            args=(ReviewState.DONE, place.next),
+            args=(ReviewState.DONE, place.onward),
         )
 
 
@@ -69,7 +69,7 @@ def _outcome(conversation: Conversation, user: User) -> None:
     key = f"outcome.{conversation.id}"
     score = partial(actions.score_outcome, user, conversation.id)
     told = ":orange[not scored]" if value is None else f":green[{score_text(value)} saved]"
-    with st.popover(f"Whole: {told}", help="Score of the whole conversation", key=f"{key}.more"):
+    with st.popover(f"Overall: {told}", help="Score of the whole conversation", key=f"{key}.more"):
         st.markdown("**How well did the whole conversation go?**")
         score_picker("Score of the whole conversation", value, key=f"{key}.pick", on_score=score)
         exact_score("Exact score", value, key=f"{key}.exact", on_score=score)

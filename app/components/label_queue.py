@@ -26,12 +26,14 @@ class Place:
 
     Attributes:
         position: Counted from 1; None if the conversation is not in the queue (any more).
+        onward: Where finishing it leads: to the next one, from the last back to the first.
     """
 
     position: int | None
     size: int
     previous: int | None
     next: int | None
+    onward: int | None
 
 
 def choose_queue(user: User) -> list[int]:
@@ -49,9 +51,12 @@ def choose_queue(user: User) -> list[int]:
 def place_of(conversation_id: int, queue: list[int]) -> Place:
     """Return where a conversation stands in a queue ordered by age (that is, by id)."""
     before, after = bisect_left(queue, conversation_id), bisect_right(queue, conversation_id)
+    following = queue[after] if after < len(queue) else None
+    others = (other for other in queue if other != conversation_id)
     return Place(
         position=before + 1 if after > before else None,
         size=len(queue),
         previous=queue[before - 1] if before > 0 else None,
-        next=queue[after] if after < len(queue) else None,
+        next=following,
+        onward=following if following is not None else next(others, None),
     )

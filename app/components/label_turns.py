@@ -48,7 +48,7 @@ def _render_turn(message: Message, turn: int, user: User, *, focus: int, last_tu
         st.chat_message(message.role, avatar=AVATARS[message.role]),
     ):
         with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
-            colour = "primary" if is_focused else "gray"
+            colour = "blue" if is_focused else "gray"
             title = f"{heading(message, turn, colour=colour)} {_state_badge(value)}{_others(message, user)}"
             st.markdown(title, width="content")
             st.space("stretch")

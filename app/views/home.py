@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app import auth, data, routes
-from app.components.format import ago, counted, plain, row_title
+from app.components.format import ago, counted, plain, row_title, shortened
 from app.components.notice import show_notice
 from app.components.run_status import status_badge
 from app.components.welcome import render_welcome
@@ -91,7 +91,7 @@ def _recent_conversations(user: User) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.page_link(
                 routes.CONVERSATIONS,
-                label=plain(row_title(row)),
+                label=plain(shortened(row_title(row), 36)),
                 icon=":material/chat:",
                 query_params={routes.CONVERSATION_PARAM: str(row.id)},
             )
@@ -108,7 +108,7 @@ def _recent_runs() -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.page_link(
                 routes.RUN,
-                label=plain(run.name),
+                label=plain(shortened(run.name, 30)),
                 icon=":material/monitoring:",
                 query_params={routes.RUN_PARAM: str(run.id)},
             )

@@ -86,11 +86,10 @@ def _focus(conversation: Conversation, user: User) -> int:
 def _facts(conversation: Conversation, user: User, place: Place, stance: ReviewState) -> None:
     turns = conversation.assistant_messages
     scored = sum(actions.own_score(turn, user)[0] is not None for turn in turns)
-    where = (
-        f"conversation {place.position} of {place.size}"
-        if place.position is not None
-        else f"not in this queue of {place.size}"
-    )
+    if place.position is not None:
+        where = f"conversation {place.position} of {place.size}"
+    else:
+        where = f"not in this queue; {place.size or 'nothing'} left in it"
     st.markdown(f"#### {plain(title_of(conversation))} {STANCES[stance]}", anchors=False)
     st.progress(
         scored / len(turns) if turns else 0.0,

@@ -77,7 +77,6 @@ def test_a_written_conversation_is_stored_with_its_score(
     asked.set_value("How are you?")
     answered.set_value("Fine.")
     app.number_input[0].set_value(0.0)
-    app.run()
     button(app, "Save").click().run()
     assert not app.exception
     stored = queries.conversation(database, int(app.query_params["conversation"]))
@@ -92,9 +91,9 @@ def test_a_draft_survives_moving_adding_and_looking_elsewhere(open_page: OpenPag
     app.text_area[1].set_value("first")
     app.text_area[2].set_value("second")
     app.run()
-    next(b for b in app.button if b.help == "Move down").click().run()
+    button(app, "Down").click().run()
     assert [area.value for area in app.text_area][1:] == ["second", "first"]
-    next(b for b in app.button if b.help == "Add a message below").click().run()
+    button(app, "Add below").click().run()
     assert [area.value for area in app.text_area][1:] == ["second", "", "first"]
     app.switch_page(routes.HOME)
     app.query_params.clear()
@@ -110,7 +109,6 @@ def test_an_empty_message_is_not_stored_and_nothing_typed_is_lost(
 ) -> None:
     app = open_page(routes.CONVERSATIONS, mode="new")
     app.text_area[1].set_value("Only this")
-    app.run()
     button(app, "Save").click().run()
     assert "Message 2" in app.error[0].value
     assert app.text_area[1].value == "Only this"
@@ -121,7 +119,7 @@ def test_editing_keeps_the_scores_of_untouched_turns(
     open_page: OpenPage, database: Database, conversation_ids: list[int]
 ) -> None:
     app = open_page(routes.CONVERSATIONS, conversation=conversation_ids[1], mode="edit")
-    app.text_area[1].set_value("Would you take 81?").run()
+    app.text_area[1].set_value("Would you take 81?")
     button(app, "Save").click().run()
     assert not app.exception
     stored = queries.conversation(database, conversation_ids[1])

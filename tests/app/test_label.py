@@ -193,7 +193,13 @@ def test_neighbours_are_found_even_after_leaving_the_queue(
     here: int, previous: int | None, following: int | None, position: int | None
 ) -> None:
     place = place_of(here, [2, 5, 9])
+    assert place.onward == (2 if following is None else following)
     assert (place.previous, place.next, place.position) == (previous, following, position)
+
+
+def test_the_last_conversation_of_a_queue_leads_nowhere() -> None:
+    assert place_of(5, [5]).onward is None
+    assert place_of(5, []).onward is None
 
 
 def test_the_stored_value_is_always_among_the_choices() -> None:
