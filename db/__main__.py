@@ -17,7 +17,7 @@ from db.records import ConversationFilter, ImportReport
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; return 0, or 1 after one line on standard error. Wrong usage exits with 2."""
-    options = _parser().parse_args(arguments)
+    options = build_parser().parse_args(arguments)
     try:
         return _run(options)
     except EveryTurnError as error:
@@ -30,7 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
     parser = argparse.ArgumentParser(prog="python -m db", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("upgrade", help="create the database, or bring its schema up to date")

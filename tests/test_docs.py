@@ -1,0 +1,106 @@
+"""The docs name everything that people can set or call, and their table of presets is true."""
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+import db.__main__ as db_cli
+import trainer.__main__ as trainer_cli
+from app.components.charts import Chart
+from app.components.charts_data import data_chart
+from app.components.charts_steps import grad_norm_chart, kl_chart, learning_chart, speed_chart
+from app.components.charts_turns import TurnView, clip_chart, loss_chart, ratio_chart
+from db.formats import READABLE, parse
+from trainer.config import RECIPE_SETTINGS, Preset, TrainConfig
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = "\n".join(path.read_text("utf-8") for path in sorted(DOCS.glob("*.md")))
+TRAINING = (DOCS / "training.md").read_text("utf-8")
+
+
+def sub_commands(parser: argparse.ArgumentParser) -> list[str]:
+    """Return the names of a parser's sub-commands."""
+    group = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return list(group.choices)
+
+
+def preset_table() -> dict[str, tuple[str, str]]:
+    """Return setting -> (value under `standard`, value under `recipe`) as the page prints them."""
+    section = TRAINING.split("## The two methods")[1].split("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if "| `" in line]
+    return {
+        name.strip("`"): (standard.split(" (")[0].strip("`"), recipe.split(" (")[0].strip("`"))
+        for name, standard, recipe in rows
+        if name != "setting"
+    }
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(TrainConfig)])
+def test_every_setting_is_explained(name: str) -> None:
+    settings = TRAINING.split("## Settings")[1].split("\n## ")[0]
+    first_cells = [line.split(" | ")[0] for line in settings.splitlines()]
+    assert any(f"`{name}`" in cell for cell in first_cells)
+
+
+def charts() -> list[Chart]:
+    """Return every chart of the run page, without data."""
+    view = TurnView(conversation=None, titles={})
+    return [
+        learning_chart([]),
+        loss_chart([], view),
+        ratio_chart([], view, (0.8, 1.2)),
+        clip_chart([], view),
+        kl_chart([], 0.5),
+        grad_norm_chart([], 1.0),
+        speed_chart([]),
+        data_chart([], "reward"),
+        data_chart([], "advantage"),
+    ]
+
+
+def test_every_chart_is_explained() -> None:
+    section = TRAINING.split("## Charts")[1].split("\n## ")[0]
+    for chart in charts():
+        assert f"**{chart.title.rstrip('.')}" in section, chart.title
+
+
+def test_the_preset_table_lists_every_difference_with_its_values() -> None:
+    table = preset_table()
+    assert table.keys() == RECIPE_SETTINGS.keys()
+    for column, preset in enumerate((Preset.STANDARD, Preset.RECIPE)):
+        values = TrainConfig.for_preset(preset).to_json()
+        for name, cells in table.items():
+            value = values[name]
+            printed = cells[column] if isinstance(value, str) else float(cells[column])
+            assert printed == value, name
+
+
+@pytest.mark.parametrize("name", sub_commands(trainer_cli.build_parser()))
+def test_every_command_of_the_trainer_is_in_the_docs(name: str) -> None:
+    assert f"python -m trainer {name} " in PAGES
+
+
+@pytest.mark.parametrize("name", sub_commands(db_cli.build_parser()))
+def test_every_command_of_the_database_is_in_the_docs(name: str) -> None:
+    assert f"python -m db {name} " in PAGES
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_the_example_of_each_import_format_is_read_as_that_format(name: str) -> None:
+    section = (DOCS / "data.md").read_text("utf-8").split(f"### `{name}`")[1]
+    example = section.split("```json\n")[1].split("```")[0]
+    parsed = parse(example.encode())
+    assert parsed.format == name
+    assert parsed.conversations
+    assert not parsed.skipped
+    assert not parsed.warnings
+
+
+def test_pages_link_only_to_pages_that_exist() -> None:
+    for path in DOCS.glob("*.md"):
+        for target in path.read_text("utf-8").split("](")[1:]:
+            link = target.split(")")[0].split("#")[0]
+            if link and "://" not in link:
+                assert (path.parent / link).exists(), f"{path.name} links to {link}"
