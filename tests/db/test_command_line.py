@@ -1,0 +1,167 @@
+"""`python -m db`: exit codes, one readable line for each failure, never a traceback."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from db import commands, queries
+from db.__main__ import main
+from db.backup import backup
+from db.engine import Database, open_database
+from db.errors import SettingsError, StorageError
+from db.settings import Settings
+from tests.db.building import scored_talk, talk
+
+SEED = json.dumps([{"turns": [{"user": "a", "assistant": "b", "reward": 1}]}])
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "db", *arguments], capture_output=True, timeout=120, check=False
+    )
+
+
+def test_from_nothing_to_an_export_and_back(settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "seed.json"
+    file.write_text(SEED)
+    assert run("upgrade").returncode == 0
+    imported = run("import", str(file), "--json")
+    assert (imported.returncode, imported.stderr) == (0, b"")
+    assert json.loads(imported.stdout) == {
+        "format": "recipe",
+        "conversations": 1,
+        "messages": 2,
+        "scores": 1,
+        "duplicates": 0,
+        "skipped": [],
+        "warnings": [],
+    }
+    exported = run("export", "-", "--format", "native")
+    assert exported.returncode == 0
+    (tmp_path / "native.jsonl").write_bytes(exported.stdout)
+    again = json.loads(run("import", str(tmp_path / "native.jsonl"), "--json").stdout)
+    assert (again["format"], again["conversations"], again["duplicates"]) == ("native", 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["import", "missing.json"], 1, "missing.json: the file cannot be read"),
+        (["import", "."], 1, "cannot be read"),
+        (["import", "bad.json"], 1, "bad.json, line 2, column 1: the JSON is malformed"),
+        (["import", "alien.jsonl"], 1, "alien.jsonl, row 1, messages[0].role: none of the file's"),
+        (["import", "seed.json", "--format", "csv"], 2, "invalid choice"),
+        (["import"], 2, "required"),
+        ([], 2, "required"),
+        (["export", "-", "--format", "recipe"], 2, "invalid choice"),
+        (["export", "nowhere/x.jsonl", "--format", "native"], 1, "cannot be written"),
+        (["backup", "nowhere/x.db"], 1, "cannot be written"),
+        (["backup", "home/everyturn.db"], 1, "the target is the database itself"),
+    ],
+)
+def test_failures_are_explained_in_one_line(
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("seed.json").write_text(SEED)
+    Path("bad.json").write_text("[1,\n")
+    Path("alien.jsonl").write_text('{"messages": [{"role": "alien", "content": "x"}]}')
+    if code == 2:
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        assert stopped.value.code == 2
+    else:
+        assert main(arguments) == code
+    errors = capsys.readouterr().err
+    assert words in errors
+    if code == 1:
+        assert errors.startswith("error: ") and errors.count("\n") == 1
+
+
+def test_a_dry_run_in_words(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "some.json"
+    rows = [*json.loads(SEED), {"turns": [{"user": "x", "assistant": "y", "reward": 9}]}]
+    file.write_text(json.dumps(rows))
+    assert main(["import", str(file), "--dry-run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("would import 1 conversations (2 messages, 1 scores) as recipe")
+    assert lines[1].startswith("skipped row 2, turns[0].reward: 9 is outside")
+    assert queries.overview(open_database(settings)).conversations == 0
+
+
+def test_an_export_holds_archived_conversations_too(database: Database, tmp_path: Path) -> None:
+    ids, _ = commands.add_conversations(database, [talk("a", "b"), talk("c", "d")])
+    commands.set_archived(database, ids[:1], True)
+    target = tmp_path / "all.jsonl"
+    assert main(["export", str(target), "--format", "openai"]) == 0
+    rows = [json.loads(line) for line in target.read_text().splitlines()]
+    assert [row["messages"][0]["content"] for row in rows] == ["a", "c"]
+
+
+def test_a_backup_taken_while_others_write_is_whole(
+    database: Database, user_id: int, tmp_path: Path
+) -> None:
+    """Each score is written together with its log entry; a torn copy would hold one alone."""
+    id = commands.add_conversation(database, scored_talk(*((f"r{i}", None) for i in range(40))))
+    message_ids = [m.id for m in queries.conversation(database, id).assistant_messages]
+    stop = Event()
+
+    def write() -> int:
+        changes = 0
+        while not stop.is_set():
+            message_id = message_ids[changes % len(message_ids)]
+            assert message_id is not None
+            commands.set_score(
+                database, user_id=user_id, message_id=message_id, value=(changes % 100) / 100
+            )
+            changes += 1
+        return changes
+
+    target = tmp_path / "copy.db"
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        try:
+            for _ in range(5):
+                assert backup(database, target) == target.stat().st_size
+                assert_whole(target)
+        finally:
+            stop.set()
+        assert writing.result() > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy.db", "home"]
+    copy = open_database(Settings(home=tmp_path, database_url=f"sqlite:///{target}"))
+    assert queries.conversation(copy, id).messages[0].content == "ask for r0"
+
+
+def assert_whole(target: Path) -> None:
+    connection = sqlite3.connect(target)
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    differing = connection.execute(
+        "SELECT count(*) FROM scores JOIN events ON events.id ="
+        " (SELECT max(id) FROM events AS e WHERE e.message_id = scores.message_id)"
+        " WHERE events.new_value <> scores.value"
+    ).fetchone()
+    logged = connection.execute("SELECT count(DISTINCT message_id) FROM events").fetchone()
+    stored = connection.execute("SELECT count(*) FROM scores").fetchone()
+    connection.close()
+    assert (differing, logged) == ((0,), stored)
+
+
+def test_only_sqlite_is_backed_up(database: Database, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="itself"):
+        backup(database, database.settings.home / "everyturn.db-wal")
+    with pytest.raises(StorageError):
+        backup(database, tmp_path / "nowhere" / "x.db")
