@@ -11,14 +11,17 @@ from trainer.config import CreditMode, Limits, LossName, OldLogprobs, Preset, Tr
 GROUPS: dict[str, tuple[str, ...]] = {
     "From scores to advantages": ("credit", "gamma", "outcome_weight"),
     "What a turn looks like": ("rendering", "max_context_tokens"),
-    "Loss": ("loss", "clip_low", "clip_high", "guard", "old_logprobs", "loss_scale", "max_kl"),
+    "Loss": ("loss", "clip_low", "clip_high", "old_logprobs", "guard", "loss_scale", "max_kl"),
+    "Machine": ("device", "token_budget", "seed"),
     "Training": ("epochs", "batch_conversations", "learning_rate", "warmup_steps"),
     "Adapter": ("lora_rank", "lora_alpha"),
     "Optimiser": ("adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "grad_clip_norm"),
-    "Machine": ("device", "token_budget", "seed"),
     "Samples before and after": ("sample_prompts", "sample_tokens"),
 }
-"""Every setting that the form offers; `preset` and `base_model` are chosen above it."""
+"""Every setting that the form offers, each after those that decide whether it matters.
+
+`preset` and `base_model` are chosen above the form.
+"""
 
 _FIELDS = {field.name: field for field in dataclasses.fields(TrainConfig)}
 _TYPES = get_type_hints(TrainConfig)
@@ -34,7 +37,7 @@ def settings_form(preset: Preset, base_model: str) -> TrainConfig:
     chosen: dict[str, Any] = {}
     with st.expander("More settings", icon=":material/tune:"):
         groups = list(GROUPS.items())
-        for column, part in zip(st.columns(2, gap="large"), (groups[:3], groups[3:]), strict=True):
+        for column, part in zip(st.columns(2, gap="large"), (groups[:4], groups[4:]), strict=True):
             with column:
                 for title, names in part:
                     st.markdown(f"**{title}**")
