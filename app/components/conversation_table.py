@@ -83,6 +83,7 @@ def _filter(archived: bool) -> ConversationFilter:
 
 
 def _rows(rows: list[ConversationRow]) -> None:
+    above = st.container()
     chosen = st.dataframe(
         [
             {
@@ -105,9 +106,9 @@ def _rows(rows: list[ConversationRow]) -> None:
                 min_value=0.0, max_value=1.0, format="%.2f", width=110
             ),
             "Tags": st.column_config.ListColumn(width=165),
-            "Source": st.column_config.TextColumn(width=145),
+            "Source": st.column_config.TextColumn(width=135),
             "Review": st.column_config.TextColumn(width=65, help="Your review of it"),
-            "Updated": st.column_config.DatetimeColumn(format="distance", width=105),
+            "Updated": st.column_config.DatetimeColumn(format="distance", width=115),
         },
         key=f"conversations.{state.TABLE_VERSION.get()}",
         on_select="rerun",
@@ -119,10 +120,11 @@ def _rows(rows: list[ConversationRow]) -> None:
         forget_selection()
         address.open_conversation(rows[chosen.selection.cells[0][0]].id)
         st.rerun()
-    if chosen.selection.rows:
-        _many([rows[index] for index in chosen.selection.rows])
-    else:
-        st.caption("Click a row to open it; tick rows to tag, archive or delete them together.")
+    with above:
+        if chosen.selection.rows:
+            _many([rows[index] for index in chosen.selection.rows])
+        else:
+            st.caption("Click a row to open it; tick rows to tag, archive or delete them together.")
 
 
 def _many(rows: list[ConversationRow]) -> None:
