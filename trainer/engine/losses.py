@@ -49,10 +49,10 @@ class LossConfig:
         """
         if isinstance(config, LossConfig):
             return config
-        given = dict(config or {})
+        given, default = dict(config or {}), cls()
         parsed = cls(
-            clip_low=given.pop("clip_low_threshold", cls.clip_low),
-            clip_high=given.pop("clip_high_threshold", cls.clip_high),
+            clip_low=given.pop("clip_low_threshold", default.clip_low),
+            clip_high=given.pop("clip_high_threshold", default.clip_high),
             truncate_off_policy=bool(given.pop("truncate_off_policy", False)),
         )
         if given:
