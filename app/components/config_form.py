@@ -99,7 +99,9 @@ def display(value: str | float) -> str:
 
 def _widget(name: str, start: TrainConfig) -> Any:
     meta = _FIELDS[name].metadata
-    label = f"{meta['label']} ({meta['unit']})" if meta["unit"] else meta["label"]
+    label, unit = meta["label"], meta["unit"]
+    if unit and unit not in label.lower():
+        label = f"{label} ({unit})"
     # The preset is part of the key: each method shows, and keeps, its own values.
     key = f"launch_{start.preset.value}_{name}"
     value = start.to_json()[name]

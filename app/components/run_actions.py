@@ -15,18 +15,18 @@ _NAME = "new_run_name"
 
 def run_menu(run: Run) -> None:
     """Show a small menu with the actions that the run's state allows."""
-    with st.popover("", icon=":material/more_vert:", type="tertiary", help="Rename or delete"):
-        if st.button("Rename", icon=":material/edit:", type="tertiary", key=f"rename_{run.id}"):
-            _ask_name(run)
-        if st.button(
-            "Delete",
-            icon=":material/delete:",
-            type="tertiary",
-            key=f"delete_{run.id}",
-            disabled=not run.status.has_ended,
-            help=None if run.status.has_ended else "Stop the run first.",
-        ):
-            _ask_deletion(run)
+    actions = {"Rename": _ask_name}
+    if run.status.has_ended:
+        actions["Delete"] = _ask_deletion
+    chosen = st.menu_button(
+        "Actions",
+        list(actions),
+        key=f"actions_{run.id}",
+        type="tertiary",
+        help=None if run.status.has_ended else "A run can be deleted once it has ended.",
+    )
+    if chosen is not None:
+        actions[chosen](run)
 
 
 @st.dialog("Rename the run")

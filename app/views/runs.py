@@ -46,7 +46,7 @@ def render() -> None:
 
 def _row(run: Run) -> None:
     with st.container(border=True):
-        name, figures, menu = st.columns([5, 7, 0.6], vertical_alignment="center")
+        name, figures, menu = st.columns([5, 7, 1.2], vertical_alignment="center")
         with name:
             st.page_link(
                 routes.RUN,

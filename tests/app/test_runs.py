@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from app import routes
+from app.components.format import plain
 from app.components.run_status import duration, progress_text, time_left_s
 from db import commands, queries
 from db.enums import ErrorKind, RunStatus
@@ -15,8 +16,8 @@ def texts(elements) -> str:
     return "\n".join(str(element.value) for element in elements)
 
 
-def labels(page) -> list[str]:
-    return [link.label for link in page.get("page_link")]
+def menu(page, run_id: int):
+    return next(m for m in page.menu_button if m.key == f"actions_{run_id}")
 
 
 def test_without_runs_the_page_says_what_a_run_is(open_page):
@@ -30,6 +31,8 @@ def test_each_run_shows_name_state_and_whether_it_learns(open_page, database, co
     make_run(database, conversation_ids, RunStatus.RUNNING, name="New", progress=0.4)
     page = open_page(routes.RUNS)
     assert not page.exception
+    links = [link.label for link in page.main.get("page_link")]
+    assert links == ["**New**", f"**{plain('Old [tone]')}**"]
     shown = texts(page.markdown)
     assert "finished" in shown
     assert "running" in shown
@@ -50,7 +53,7 @@ def test_deleting_asks_once_and_takes_the_folder_too(
 ):
     run = make_run(database, conversation_ids, RunStatus.FINISHED, steps=1)
     page = open_page(routes.RUNS)
-    page.button(key=f"delete_{run.id}").click().run()
+    menu(page, run.id).click("Delete").run()
     assert queries.runs(database)
     assert "goes for good" in texts(page.markdown)
     page.button(key="delete_run").click().run()
@@ -62,13 +65,13 @@ def test_deleting_asks_once_and_takes_the_folder_too(
 def test_a_run_that_goes_on_cannot_be_deleted(open_page, database, conversation_ids):
     run = make_run(database, conversation_ids, RunStatus.RUNNING)
     page = open_page(routes.RUNS)
-    assert page.button(key=f"delete_{run.id}").disabled
+    assert menu(page, run.id).options == ["Rename"]
 
 
 def test_renaming(open_page, database, conversation_ids):
     run = make_run(database, conversation_ids, RunStatus.STOPPED)
     page = open_page(routes.RUNS)
-    page.button(key=f"rename_{run.id}").click().run()
+    menu(page, run.id).click("Rename").run()
     page.text_input(key="new_run_name").set_value("  Better tone ")
     page.button(key="rename_run").click().run()
     assert not page.exception
