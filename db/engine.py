@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, NullPool, create_engine, event, select, text
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
 from sqlalchemy.orm import Session
@@ -18,7 +18,8 @@ from db.models import UserTable
 from db.settings import Settings, read_settings
 
 LOCAL_USER = "local"
-BUSY_TIMEOUT_S = 15
+BUSY_TIMEOUT_S = 60
+"""How long a writer waits for its turn: longer than the import of a large file takes."""
 
 _WRITES = {"everyturn_writes": True}
 _POSTGRES_WRITER_LOCK = 0x45_76_65_72_79  # any constant will do, it only has to be ours
@@ -133,7 +134,7 @@ def _begin(connection: Connection) -> None:
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
     elif connection.dialect.name == "postgresql" and writes:
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({_POSTGRES_WRITER_LOCK})"))
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_POSTGRES_WRITER_LOCK})")
 
 
 def _migrate(url: str) -> None:

@@ -4,7 +4,7 @@ import hashlib
 import json
 
 from db.records import Conversation
-from db.text import clean_json
+from db.text import clean, clean_json
 
 
 def content_hash(conversation: Conversation) -> str:
@@ -14,8 +14,11 @@ def content_hash(conversation: Conversation) -> str:
     scored is one conversation.
     """
     said = [
-        conversation.system,
-        *([m.role.value, m.content, list(m.tool_calls)] for m in conversation.messages),
+        clean(conversation.system),
+        *(
+            [message.role.value, clean(message.content), clean_json(message.tool_calls)]
+            for message in conversation.messages
+        ),
     ]
-    text = json.dumps(clean_json(said), sort_keys=True, separators=(",", ":"))
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

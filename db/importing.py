@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from db.commands.adding import AddedConversations, add_in
+from db.commands.adding import AddedConversations, add_in, check_and_hash
 from db.engine import Database
 from db.formats import AUTO, ParsedFile, parse
 from db.records import Conversation, ImportReport
@@ -30,9 +30,9 @@ def import_bytes(
         StorageError: if the database cannot be written.
     """
     parsed = parse(data, format=format)
-    conversations = [_prepare(conversation, source) for conversation in parsed.conversations]
+    hashed = check_and_hash([_prepare(c, source) for c in parsed.conversations])
     with db.session() as session:
-        added = add_in(session, conversations)
+        added = add_in(session, hashed)
         if dry_run:
             session.rollback()
     return ImportReport(

@@ -1,6 +1,6 @@
 """Everything that changes the database: each command is one transaction."""
 
-from db.commands.adding import AddedConversations, add_conversation, add_conversations, add_in
+from db.commands.adding import add_conversation, add_conversations
 from db.commands.conversations import (
     delete_conversations,
     duplicate_conversation,
@@ -27,11 +27,9 @@ from db.commands.runs import create_run, delete_run, rename_run, set_snapshot
 from db.commands.scores import set_outcome, set_review, set_score, undo_score
 
 __all__ = [
-    "AddedConversations",
     "add_artifact",
     "add_conversation",
     "add_conversations",
-    "add_in",
     "add_step_metric",
     "add_turn_metrics",
     "begin_run",

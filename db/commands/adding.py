@@ -44,9 +44,9 @@ def add_conversation(db: Database, conversation: Conversation) -> int:
     Raises:
         DataError: if it cannot be stored as it is.
     """
-    check_conversation(conversation)
+    hashed = check_and_hash([conversation])
     with db.session() as session:
-        return insert_conversations(session, [conversation])[0]
+        return insert_conversations(session, hashed)[0]
 
 
 def add_conversations(
@@ -69,29 +69,34 @@ def add_conversations(
     """
     if source is not None:
         conversations = [replace(conversation, source=source) for conversation in conversations]
+    hashed = check_and_hash(conversations)
     with db.session() as session:
-        added = add_in(session, conversations)
+        added = add_in(session, hashed)
     return list(added.ids), added.duplicates
 
 
-def add_in(session: Session, conversations: Sequence[Conversation]) -> AddedConversations:
-    """Store conversations inside the caller's transaction (see `add_conversations`).
+def check_and_hash(conversations: Sequence[Conversation]) -> list[tuple[str, Conversation]]:
+    """Return each conversation with its content hash; needs no transaction.
 
     Raises:
         DataError: if one of them cannot be stored as it is.
     """
     for conversation in conversations:
         check_conversation(conversation)
-    hashes = [content_hash(conversation) for conversation in conversations]
-    present = _ids_by_hash(session, hashes)
+    return [(content_hash(conversation), conversation) for conversation in conversations]
+
+
+def add_in(session: Session, hashed: Sequence[tuple[str, Conversation]]) -> AddedConversations:
+    """Store what `check_and_hash` gave inside the caller's transaction (see `add_conversations`)."""
+    present = _ids_by_hash(session, [digest for digest, _ in hashed])
     fresh: dict[str, Conversation] = {}
     repeated: list[tuple[str, Conversation]] = []
-    for digest, conversation in zip(hashes, conversations, strict=True):
+    for digest, conversation in hashed:
         if digest in present or digest in fresh:
             repeated.append((digest, conversation))
         else:
             fresh[digest] = conversation
-    ids = insert_conversations(session, list(fresh.values()))
+    ids = insert_conversations(session, list(fresh.items()))
     present.update(zip(fresh, ids, strict=True))
     merged, kept = _merge_scores(session, [(present[digest], c) for digest, c in repeated])
     return AddedConversations(

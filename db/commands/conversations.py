@@ -63,7 +63,7 @@ def duplicate_conversation(db: Database, conversation_id: int) -> int:
             created_at=None,
             updated_at=None,
         )
-        return insert_conversations(session, [copy])[0]
+        return insert_conversations(session, [(content_hash(copy), copy)])[0]
 
 
 def set_tags(db: Database, ids: Sequence[int], tags: Sequence[str]) -> None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from sqlalchemy import insert
+from sqlalchemy import Table, insert, select
 from sqlalchemy.orm import Session
 
 from db.commands.users import user_ids
-from db.hashing import content_hash
 from db.models import (
+    Base,
     ConversationTable,
     EventTable,
     MessageTable,
@@ -17,6 +18,7 @@ from db.models import (
     TagTable,
     now,
 )
+from db.queries.loading import in_chunks
 from db.records import Conversation, Message, Score
 from db.text import clean
 
@@ -30,9 +32,13 @@ class Target:
     scores: tuple[Score, ...]
 
 
-def insert_conversations(session: Session, conversations: Sequence[Conversation]) -> list[int]:
-    """Insert conversations with all that belongs to them, in bulk; return their ids."""
-    if not conversations:
+def insert_conversations(session: Session, hashed: Sequence[tuple[str, Conversation]]) -> list[int]:
+    """Insert conversations (with their content hashes) and all that belongs to them, in bulk.
+
+    Returns:
+        Their ids, in order.
+    """
+    if not hashed:
         return []
     at = now()
     rows: list[dict[str, object]] = [
@@ -40,47 +46,64 @@ def insert_conversations(session: Session, conversations: Sequence[Conversation]
             "title": c.title,
             "system": c.system,
             "source": c.source,
-            "content_hash": content_hash(c),
+            "content_hash": digest,
             "archived": c.archived,
             "created_at": c.created_at or at,
             "updated_at": c.updated_at or c.created_at or at,
         }
-        for c in conversations
+        for digest, c in hashed
     ]
-    ids = _insert_returning(session, ConversationTable, rows)
-    pairs = list(zip(ids, conversations, strict=True))
-    tags = [
-        {"conversation_id": id, "tag": tag}
-        for id, c in pairs
-        for tag in sorted({clean(t) for t in c.tags})
-    ]
-    if tags:
-        session.execute(insert(TagTable), tags)
-    messages = [
-        message_row(message, conversation_id=id, position=position)
-        for id, c in pairs
-        for position, message in enumerate(c.messages)
-    ]
-    message_ids = iter(_insert_returning(session, MessageTable, messages))
-    targets = [
-        Target(conversation_id=id, message_id=next(message_ids), scores=message.scores)
-        for id, c in pairs
-        for message in c.messages
-    ]
+    statement = insert(ConversationTable).returning(
+        ConversationTable.id, sort_by_parameter_order=True
+    )
+    ids = list(session.scalars(statement, rows))
+    pairs = [(id, c) for id, (_, c) in zip(ids, hashed, strict=True)]
+    insert_rows(
+        session,
+        TagTable,
+        [
+            {"conversation_id": id, "tag": tag}
+            for id, c in pairs
+            for tag in sorted({clean(t) for t in c.tags})
+        ],
+    )
+    targets = _insert_messages(session, pairs)
     targets += [Target(conversation_id=id, message_id=None, scores=c.outcomes) for id, c in pairs]
     store_scores(session, targets)
     return ids
 
 
-def _insert_returning(
-    session: Session,
-    table: type[ConversationTable] | type[MessageTable],
-    rows: list[dict[str, object]],
-) -> list[int]:
-    if not rows:
-        return []
-    statement = insert(table).returning(table.id, sort_by_parameter_order=True)
-    return list(session.scalars(statement, rows))
+def _insert_messages(session: Session, pairs: Sequence[tuple[int, Conversation]]) -> list[Target]:
+    """Insert the messages of new conversations; return where their scores go.
+
+    The ids are read back afterwards: returning them with each insert takes SQLite a statement a
+    row, and others wait for the write lock meanwhile.
+    """
+    rows = [
+        message_row(message, conversation_id=id, position=position)
+        for id, c in pairs
+        for position, message in enumerate(c.messages)
+    ]
+    insert_rows(session, MessageTable, rows)
+    message_ids: dict[tuple[int, int], int] = {}
+    for chunk in in_chunks([id for id, _ in pairs]):
+        statement = select(
+            MessageTable.conversation_id, MessageTable.position, MessageTable.id
+        ).where(MessageTable.conversation_id.in_(chunk))
+        for conversation_id, position, message_id in session.execute(statement):
+            message_ids[conversation_id, position] = message_id
+    return [
+        Target(conversation_id=id, message_id=message_ids[id, position], scores=message.scores)
+        for id, c in pairs
+        for position, message in enumerate(c.messages)
+        if message.scores
+    ]
+
+
+def insert_rows(session: Session, table: type[Base], rows: list[dict[str, object]]) -> None:
+    """Insert many rows with one prepared statement, past the ORM's bookkeeping."""
+    if rows:
+        session.execute(insert(cast(Table, table.__table__)), rows)
 
 
 def message_row(message: Message, *, conversation_id: int, position: int) -> dict[str, object]:
@@ -129,8 +152,7 @@ def store_scores(session: Session, targets: Sequence[Target]) -> None:
             }
         )
     for table, rows in ((ScoreTable, turns), (OutcomeTable, wholes), (EventTable, events)):
-        if rows:
-            session.execute(insert(table), rows)
+        insert_rows(session, table, rows)
 
 
 def _with_users(

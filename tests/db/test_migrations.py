@@ -124,5 +124,5 @@ def test_sqlite_is_set_up_for_many_processes_and_power_cuts(settings: Settings) 
         "journal_mode": "wal",
         "synchronous": full,
         "foreign_keys": 1,
-        "busy_timeout": 15000,
+        "busy_timeout": 60000,
     }
