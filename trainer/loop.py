@@ -309,8 +309,6 @@ def _loss_config(config: TrainConfig) -> LossConfig:
 
 def _loss_fn_config(config: TrainConfig) -> dict[str, Any]:
     """Return the loss settings under the names of the Tinker API."""
-    if config.loss is not LossName.PPO:
-        return {}
     return {
         "clip_low_threshold": config.clip_low,
         "clip_high_threshold": config.clip_high,
