@@ -79,12 +79,18 @@ def token_counts(conversations: Sequence[Conversation], config: TrainConfig) -> 
     """
     text = formats.write(conversations, "native")
     name = _fingerprint(text, config)
+    give_up_counting(but=name)
     jobs = state.COUNT_JOBS.get()
-    for other in [key for key, job in jobs.items() if key != name and job.pending]:
-        jobs.pop(other).stop()
     if name not in jobs:
         jobs[name] = _start(text, config)
     return jobs[name]
+
+
+def give_up_counting(*, but: str = "") -> None:
+    """End every child that this session still waits for, so that a run gets the whole machine."""
+    jobs = state.COUNT_JOBS.get()
+    for name in [name for name, job in jobs.items() if name != but and job.pending]:
+        jobs.pop(name).stop()
 
 
 def parse_counts(document: Mapping[str, Any]) -> TokenCounts:

@@ -12,6 +12,7 @@ from app.components.errors import show_error
 from app.components.format import counted, plain
 from app.components.launch_check import show_check
 from app.components.launch_choices import choose_conversations, choose_model
+from app.token_counts import give_up_counting
 from db.errors import EveryTurnError
 from db.records import Conversation
 from trainer.config import Preset, TrainConfig
@@ -98,6 +99,7 @@ def _start(conversations: Sequence[Conversation], config: TrainConfig, *, blocke
     )
     if not clicked:
         return
+    give_up_counting()
     ids = [c.id for c in conversations if c.id is not None]
     name = (typed or "").strip() or suggestion
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app import data, routes, token_counts
+from app import data, routes, state, token_counts
 from app.components import config_form, launch_check, turn_table
 from app.token_counts import CountJob, parse_counts
 from db import commands, queries
@@ -266,6 +266,14 @@ def test_a_child_that_is_given_up_ends():
     job.stop()
     assert job.process.returncode is not None
     assert not job.pending
+
+
+def test_starting_a_run_ends_a_count_that_is_under_way(open_page, conversation_ids):
+    job = child("import time; time.sleep(60)")
+    page = open_page(routes.LAUNCH)
+    page.session_state[state.COUNT_JOBS.key] = {"counting": job}
+    button(page, "Start the run").click().run()
+    assert job.process.poll() is not None
 
 
 def test_settings_that_tokens_do_not_depend_on_keep_the_counts():
