@@ -124,7 +124,6 @@ def write_adapter_folder(model: PeftModel, folder: Path) -> None:
     Raises:
         CheckpointError: if what lies on the disk is not what was written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     config = copy.deepcopy(model.peft_config[ADAPTER])
     config.inference_mode = True
     config.target_modules = sorted(config.target_modules)  # pyright: ignore[reportAttributeAccessIssue]

@@ -191,14 +191,15 @@ class Policy:
         write_adapter_folder(self._adapted, folder)
 
     def check_finite(self) -> None:
-        """Raise NotFiniteError if a weight of the adapter is NaN or Inf."""
-        for name, parameter in self.trainable().items():
-            if not parameter.isfinite().all():
-                raise NotFiniteError(
-                    "the adapter holds weights that are no finite numbers",
-                    where=name,
-                    remedy="Don't use it; lower the learning rate and train again.",
-                )
+        """Raise NotFiniteError if the adapter's weights or what they compute are NaN or Inf."""
+        answers = plain_logprobs(self._model, probe_sequences(self._vocabulary)[:1])
+        if all(bool(values.isfinite().all()) for values in [*self.trainable().values(), *answers]):
+            return
+        raise NotFiniteError(
+            "the adapter computes NaN or Inf",
+            where="adapter",
+            remedy="Don't use it; lower the learning rate and train again.",
+        )
 
     def check_saved(self, folder: Path) -> None:
         """Load a PEFT folder as anybody would, and compare its answers with the adapter's.

@@ -4,7 +4,6 @@ The folder is a plain PEFT adapter with two files beside it.
 """
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +24,12 @@ VERSION = 1
 def write_state(folder: Path, policy: Policy, optimizer: Optimizer, facts: dict[str, Any]) -> None:
     """Write the state; gradients that no optimiser step has used yet are not part of it.
 
-    An existing folder is replaced; `state.json` is written last and marks a complete state.
-
     Args:
-        folder: Where to.
+        folder: Where to; an empty folder.
         policy: Its adapter is written.
         optimizer: Its moments are written.
         facts: JSON data that say what the state belongs to; `read_state` compares them.
     """
-    if folder.exists():
-        shutil.rmtree(folder)
     policy.write(folder)
     optimizer.write(folder / OPTIMIZER_FILE)
     random: dict[str, torch.Tensor] = {"cpu": torch.get_rng_state()}
