@@ -104,9 +104,10 @@ def _import(options: argparse.Namespace) -> int:
 
 def _describe(report: ImportReport, *, dry_run: bool) -> str:
     lines = [
-        f"{'would import' if dry_run else 'imported'} {report.conversations} conversations "
-        f"({report.messages} messages, {report.scores} scores) as {report.format}; "
-        f"{report.duplicates} already there, {len(report.skipped)} rows skipped"
+        f"{'would import' if dry_run else 'imported'} as {report.format}: "
+        f"conversations {report.conversations}, messages {report.messages}, "
+        f"scores {report.scores}, already there {report.duplicates}, "
+        f"rows skipped {len(report.skipped)}"
     ]
     for issue in report.skipped:
         lines.append(f"skipped row {issue.row}, {issue.field}: {issue.reason}. {issue.remedy}")
@@ -135,7 +136,7 @@ def _export(database: Database, file: str, format: str) -> None:
             where=file,
             remedy="Check that its folder exists, can be written and has space.",
         ) from None
-    print(f"wrote {len(ids)} conversations to {file}")
+    print(f"conversations written to {file}: {len(ids)}")
 
 
 def _print(text: str) -> None:

@@ -98,7 +98,10 @@ def test_a_dry_run_in_words(
     file.write_text(json.dumps(rows))
     assert main(["import", str(file), "--dry-run"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("would import 1 conversations (2 messages, 1 scores) as recipe")
+    assert lines[0] == (
+        "would import as recipe: conversations 1, messages 2, scores 1, already there 0, "
+        "rows skipped 1"
+    )
     assert lines[1].startswith("skipped row 2, turns[0].reward: 9 is outside")
     assert queries.overview(open_database(settings)).conversations == 0
 
