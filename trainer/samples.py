@@ -5,7 +5,7 @@ from typing import Any
 
 from db.enums import Role
 from db.records import Conversation
-from trainer.config import TrainConfig
+from trainer.config import Rendering, TrainConfig
 from trainer.data.rendering import chat_messages, render_prompt
 from trainer.engine.client import TrainingClient
 from trainer.engine.types import ModelInput, SamplingParams
@@ -62,10 +62,12 @@ def _answers(
         return []
     tokenizer = client.get_tokenizer()
     sampler = client.save_weights_and_get_sampling_client()
+    # People talk to the model through its template, whatever rendering it was trained with.
+    rendering = Rendering.TEMPLATE if tokenizer.chat_template else Rendering.PLAIN
     params = SamplingParams(max_tokens=config.sample_tokens, temperature=0.0)
     answers: list[str] = []
     for prompt in prompts:
-        ids = render_prompt(prompt, tokenizer, config.rendering)
+        ids = render_prompt(prompt, tokenizer, rendering)
         result = sampler.sample(ModelInput.from_ints(ids), 1, params).result()
         tokens = list(result.sequences[0].tokens)
         answers.append(str(tokenizer.decode(tokens, skip_special_tokens=True)).strip())
