@@ -3,15 +3,13 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import torch
-
 from db.examples import load_example
 from db.settings import Settings
 from trainer.catalog import EMBEDDED_MODEL, find_model
 from trainer.config import RECIPE_OLD_LOGPROB, Preset, TrainConfig
 from trainer.data.datums import build_datum
 from trainer.data.turns import build_turns, trainable_turns
-from trainer.engine.client import ServiceClient
+from trainer.engine.client import ServiceClient, choose_device
 from trainer.engine.losses import LossConfig
 from trainer.engine.metrics import TurnFigures, turn_figures
 from trainer.engine.reference import plain_logprobs
@@ -152,7 +150,7 @@ def verify(settings: Settings, model: str | None) -> VerifyReport:
         for turn in turns
     ]
     output = client.forward_backward(datums, "ppo").result()
-    plain = load_base_model(settings, model, device=torch.device("cpu")).float()
+    plain = load_base_model(settings, model, device=choose_device("cpu")).float()
     is_seed_model = find_model(settings, model).hub_id == SEED_MODEL
     verified = [
         VerifiedTurn(
