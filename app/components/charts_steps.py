@@ -62,17 +62,28 @@ def learning_chart(rows: Sequence[TurnMetric]) -> Chart:
     )
 
 
-def kl_chart(steps: Sequence[StepMetric], max_kl: float) -> Chart:
-    """Return the KL estimate to the old policy; `max_kl` 0 means that there is no limit."""
+def kl_chart(steps: Sequence[StepMetric], max_kl: float, *, constant_old: bool = False) -> Chart:
+    """Return the KL estimate to the old policy.
+
+    Args:
+        steps: The run's steps.
+        max_kl: The run's limit; 0 means that there is none.
+        constant_old: Whether the old log-probabilities are the recipe's constant.
+    """
     chart = _step_chart(
         steps,
         lambda step: step.kl,
         key="kl",
         title="KL to the old policy",
         y_title="nats per token",
-        guide="How far the model has moved from where it started."
-        + (f" The run ends early once it passes {max_kl:g}." if max_kl else "")
-        + " A steep rise means that it is leaving the data behind.",
+        guide=(
+            "Measured against the recipe's constant, so only its change says something: a steep "
+            "rise or fall means that the steps are large."
+            if constant_old
+            else "How far the model has moved from where it started. A steep rise means that it is "
+            "leaving the data behind."
+        )
+        + (f" The run ends early once it passes {max_kl:g}." if max_kl else ""),
     )
     _limit_in_sight(chart.figure, steps, [step.kl for step in steps], max_kl, "KL limit")
     return chart

@@ -56,9 +56,20 @@ def loss_chart(rows: Sequence[TurnMetric], view: TurnView) -> Chart:
 
 
 def ratio_chart(
-    rows: Sequence[TurnMetric], view: TurnView, bounds: tuple[float, float] | None
+    rows: Sequence[TurnMetric],
+    view: TurnView,
+    bounds: tuple[float, float] | None,
+    *,
+    constant_old: bool = False,
 ) -> Chart:
-    """Return each turn's mean probability ratio, new over old, with the clip bounds drawn in."""
+    """Return each turn's mean probability ratio, new over old, with the clip bounds drawn in.
+
+    Args:
+        rows: The run's figures.
+        view: Whose lines are drawn.
+        bounds: Lower and upper clip bound; None if the loss does not clip.
+        constant_old: Whether the old log-probabilities are the recipe's constant.
+    """
     figure = base_figure("ratio, mean over tokens")
     for bound in bounds or ():
         draw_limit(figure, bound, f"clip at {bound:g}", [row.step for row in rows])
@@ -67,9 +78,14 @@ def ratio_chart(
         key="ratio",
         title="Ratio per turn",
         figure=figure,
-        guide="How much likelier each reply has become than under the old policy. Where the old "
-        "log-probabilities are recomputed it starts at exactly 1, necessarily. Lines that leave "
-        "the band and stay out mean that steps are too large.",
+        guide=(
+            "How likely each reply is, against the recipe's constant (e to the −0.5, about 0.61, "
+            "for every token): so it starts wherever the model stands, not at 1."
+            if constant_old
+            else "How much likelier each reply has become than under the old policy. Where the old "
+            "log-probabilities are recomputed it starts at exactly 1, necessarily. Lines that "
+            "leave the band and stay out mean that steps are too large."
+        ),
         alt=_describe("Probability ratio", series),
     )
 

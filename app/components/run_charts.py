@@ -10,7 +10,7 @@ from app.components.charts_steps import grad_norm_chart, kl_chart, learning_char
 from app.components.charts_turns import TurnView, clip_chart, loss_chart, ratio_chart
 from app.metrics import RunMetrics
 from db.records import TurnMetric
-from trainer.config import LossName, TrainConfig
+from trainer.config import LossName, OldLogprobs, TrainConfig
 
 BY_POSITION = "by turn position"
 ONE_CONVERSATION = "one conversation"
@@ -34,11 +34,13 @@ def run_charts(
     clips = config.loss is LossName.PPO
     bounds = (config.clip_low, config.clip_high) if clips else None
     _row([learning_chart(rows), loss_chart(rows, view)])
-    _row([ratio_chart(rows, view, bounds), *([clip_chart(rows, view)] if clips else [])])
+    constant_old = config.old_logprobs is OldLogprobs.CONSTANT
+    ratio = ratio_chart(rows, view, bounds, constant_old=constant_old)
+    _row([ratio, *([clip_chart(rows, view)] if clips else [])])
     steps = metrics.steps
     _row(
         [
-            kl_chart(steps, config.max_kl),
+            kl_chart(steps, config.max_kl, constant_old=constant_old),
             grad_norm_chart(steps, config.grad_clip_norm),
             speed_chart(steps),
         ]

@@ -54,11 +54,12 @@ def progress_text(run: Run, now: datetime | None = None) -> str:
 def time_left_s(run: Run, now: datetime | None = None) -> float | None:
     """Return the estimated seconds until the run ends; None if it cannot be told.
 
-    A resumed run's clock includes its pause, so nothing is promised for it.
+    A resumed run's clock includes its pause, and what comes after the last step (samples, saving)
+    is no part of the progress: nothing is promised for either.
     """
     if run.status is not RunStatus.RUNNING or run.started_at is None or run.attempt > 1:
         return None
-    if run.progress < ENOUGH_TO_TELL:
+    if not ENOUGH_TO_TELL <= run.progress < 1:
         return None
     spent = ((now or datetime.now(UTC)) - run.started_at).total_seconds()
     return spent * (1 - run.progress) / run.progress

@@ -124,6 +124,14 @@ def test_ratio_chart_of_an_unclipped_loss_draws_no_bounds():
     assert len(ratio_chart([turn_row(0, 0, 0)], ALL, None).figure.data) == 1
 
 
+def test_guides_know_that_the_recipes_ratio_does_not_start_at_one():
+    recomputed = ratio_chart([], ALL, (0.8, 1.2)).guide
+    constant = ratio_chart([], ALL, (0.8, 1.2), constant_old=True).guide
+    assert "starts at exactly 1, necessarily" in recomputed
+    assert "not at 1" in constant
+    assert "only its change" in kl_chart([], 0.0, constant_old=True).guide
+
+
 def test_clip_chart_shows_both_meanings_side_by_side():
     figure = clip_chart([turn_row(0, 0, 0, clipfrac=0.9, clipfrac_binding=0.4)], ALL).figure
     left, right = figure.data

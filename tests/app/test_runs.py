@@ -112,5 +112,7 @@ def test_no_time_is_promised_too_early_or_after_the_end(database, conversation_i
     early = make_run(database, conversation_ids, RunStatus.RUNNING, progress=0.001)
     commands.end_run(database, early.id, RunStatus.STOPPED)
     ended = make_run(database, conversation_ids, RunStatus.FINISHED, name="ended", progress=1.0)
+    saving = make_run(database, conversation_ids, RunStatus.RUNNING, name="saves", progress=1.0)
     assert time_left_s(early) is None
+    assert time_left_s(saving) is None
     assert time_left_s(ended) is None
