@@ -53,7 +53,7 @@ rows = (
 
 
 @pytest.mark.parametrize("format", ["auto", *READABLE])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(document=st.lists(rows, max_size=4) | rows, lines=st.booleans())
 def test_no_json_makes_a_parser_crash(format: str, document: Any, lines: bool) -> None:
     text = (
@@ -70,7 +70,7 @@ def test_no_json_makes_a_parser_crash(format: str, document: Any, lines: bool) -
     write(result.conversations, "native").encode()  # what was read can be stored
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.binary(max_size=60) | st.text(max_size=40).map(str.encode))
 def test_no_bytes_make_a_parser_crash(data: bytes) -> None:
     with pytest.raises(DataError):
@@ -152,7 +152,7 @@ conversations = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(original=st.lists(conversations, min_size=1, max_size=3))
 def test_the_native_format_loses_nothing(original: list[Conversation]) -> None:
     result = parse(write(original, "native").encode())
