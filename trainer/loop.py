@@ -221,19 +221,13 @@ class _Session:
         if self.config.loss_scale is LossScale.TRAINED_TOKENS:
             weight /= sum(len(self.turns[p].rendered.response_ids) for p in step.turns)
         datums = [self._datum(position, progress, weight) for position in group]
+        settings = _loss_fn_config(self.config)
         try:
-            output = self.client.forward_backward(
-                datums, self.config.loss, _loss_fn_config(self.config)
-            ).result()
+            output = self.client.forward_backward(datums, self.config.loss, settings).result()
         except NotFiniteError as error:
             raise self._at_turn(error, step, group) from error
         return [
-            turn_figures(
-                self.config.loss,
-                datum,
-                fields["logprobs"],
-                _loss_config(self.config),
-            )
+            turn_figures(self.config.loss, datum, fields["logprobs"], LossConfig.parse(settings))
             for datum, fields in zip(datums, output.loss_fn_outputs, strict=True)
         ]
 
@@ -297,14 +291,6 @@ class _Session:
         return (
             f"epoch {step.epoch + 1}/{self.config.epochs} · step {step.index + 1}/{len(self.plan)}"
         )
-
-
-def _loss_config(config: TrainConfig) -> LossConfig:
-    return LossConfig(
-        clip_low=config.clip_low,
-        clip_high=config.clip_high,
-        truncate_off_policy=config.guard is Guard.TRUNCATE,
-    )
 
 
 def _loss_fn_config(config: TrainConfig) -> dict[str, Any]:

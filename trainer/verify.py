@@ -12,7 +12,8 @@ from trainer.data.turns import build_turns, trainable_turns
 from trainer.engine.client import ServiceClient, choose_device
 from trainer.engine.losses import LossConfig
 from trainer.engine.metrics import TurnFigures, turn_figures
-from trainer.engine.reference import plain_logprobs
+from trainer.engine.sharing import plain_logprobs
+from trainer.engine.types import TensorData
 from trainer.errors import ModelError
 from trainer.models import load_base_model, pull
 
@@ -150,20 +151,25 @@ def verify(settings: Settings, model: str | None) -> VerifyReport:
         for turn in turns
     ]
     output = client.forward_backward(datums, "ppo").result()
-    plain = load_base_model(settings, model, device=choose_device("cpu")).float()
+    base = load_base_model(settings, model, device=choose_device("cpu")).float()
+    sequences = [turn.rendered.prompt_ids + turn.rendered.response_ids for turn in turns]
     is_seed_model = find_model(settings, model).hub_id == SEED_MODEL
     verified = [
         VerifiedTurn(
             tokens=datum.model_input.length,
             response_tokens=len(turn.rendered.response_ids),
-            engine=turn_figures(datum, fields["logprobs"], loss="ppo", config=LossConfig()),
-            plain=turn_figures(
-                datum, plain_logprobs(plain, datum), loss="ppo", config=LossConfig()
-            ),
+            engine=turn_figures("ppo", datum, fields["logprobs"], LossConfig()),
+            plain=turn_figures("ppo", datum, TensorData.from_torch(plain_T), LossConfig()),
             published=PUBLISHED[i] if is_seed_model and i < len(PUBLISHED) else None,
         )
-        for i, (turn, datum, fields) in enumerate(
-            zip(turns, datums, output.loss_fn_outputs, strict=True)
+        for i, (turn, datum, fields, plain_T) in enumerate(
+            zip(
+                turns,
+                datums,
+                output.loss_fn_outputs,
+                plain_logprobs(base, sequences),
+                strict=True,
+            )
         )
     ]
     if not is_seed_model:

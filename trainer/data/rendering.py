@@ -23,9 +23,8 @@ class Tokenizer(Protocol):
     """The part of a transformers tokenizer that rendering uses."""
 
     chat_template: Any
-    bos_token_id: Any
-    eos_token_id: Any
     added_tokens_decoder: Any
+    special_tokens_map: Any
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """Return the token ids of a text."""
@@ -33,6 +32,10 @@ class Tokenizer(Protocol):
 
     def decode(self, token_ids: list[int], *, skip_special_tokens: bool = False) -> Any:
         """Return the text of token ids."""
+        ...
+
+    def convert_tokens_to_ids(self, tokens: str) -> Any:
+        """Return the id of a token."""
         ...
 
     def apply_chat_template(self, conversation: list[dict[str, Any]], **kwargs: Any) -> Any:
@@ -113,14 +116,20 @@ def _render_plain(conversation: Conversation, tokenizer: Tokenizer) -> list[Rend
 
 
 def _start_token(conversation: Conversation, tokenizer: Tokenizer) -> int:
-    for token_id in (tokenizer.bos_token_id, tokenizer.eos_token_id):
+    for name in ("bos_token", "eos_token"):
+        token_id = _control_token(tokenizer, name)
         if token_id is not None:
-            return int(token_id)
+            return token_id
     raise BadDataError(
         "the first message is a reply, and the model has no start token to predict it from",
         where=f"conversation {conversation.title!r}, turn 1",
         remedy="Put a user message before it, or use the template rendering.",
     )
+
+
+def _control_token(tokenizer: Tokenizer, name: str) -> int | None:
+    token = tokenizer.special_tokens_map.get(name)
+    return None if token is None else int(tokenizer.convert_tokens_to_ids(str(token)))
 
 
 def _render_template(conversation: Conversation, tokenizer: Tokenizer) -> list[RenderedTurn]:
@@ -208,7 +217,8 @@ def _up_to_end_of_turn(ids: list[int], tokenizer: Tokenizer) -> list[int]:
     for end in range(len(ids), 0, -1):
         if ids[end - 1] in control:
             return ids[:end]
-    return [*ids, tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else ids
+    end_of_text = _control_token(tokenizer, "eos_token")
+    return ids if end_of_text is None else [*ids, end_of_text]
 
 
 def _apply_template(

@@ -4,13 +4,14 @@ import json
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol, TextIO
 
 from db import commands
 from db.engine import Database
+from db.errors import StorageError
 from db.records import StepMetric, TurnMetric
 
 HEARTBEAT_S = 5.0
@@ -129,7 +130,8 @@ class DatabaseRecorder:
 
         def beat() -> None:
             while not done.wait(HEARTBEAT_S):
-                self._beat()
+                with suppress(StorageError):  # a busy database: the next beat will do
+                    self._beat()
 
         thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
         thread.start()

@@ -28,10 +28,10 @@ def test_a_second_folder_replaces_the_first(tmp_path: Path) -> None:
 
 
 def test_a_missing_or_broken_json_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="config.json"):
+    with pytest.raises(CheckpointError, match=r"config\.json"):
         read_json(tmp_path / "config.json")
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(CheckpointError, match="config.json"):
+    with pytest.raises(CheckpointError, match=r"config\.json"):
         read_json(tmp_path / "config.json")
     write_json(tmp_path / "config.json", {"a": 1})
     assert read_json(tmp_path / "config.json") == {"a": 1}

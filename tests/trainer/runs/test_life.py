@@ -224,9 +224,7 @@ def test_a_reused_process_id_is_not_taken_for_the_run(
     commands.begin_run(database, run.id)
     reconcile(database)
     assert queries.run(database, run.id).status is RunStatus.RUNNING
-    commands.record_process(
-        database, run.id, pid=os.getpid(), process_started_at=started_at - 60
-    )
+    commands.record_process(database, run.id, pid=os.getpid(), process_started_at=started_at - 60)
     reconcile(database)
     run = queries.run(database, run.id)
     assert (run.status, run.error_kind) == (RunStatus.FAILED, ErrorKind.KILLED)
