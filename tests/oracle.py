@@ -128,16 +128,21 @@ def figures(model: Any, turn: OracleTurn) -> OracleFigures:
     )
 
 
-def gradient(model: Any, turns: Sequence[OracleTurn]) -> dict[str, torch.Tensor]:
-    """Return the gradient of the sum of the turns' token losses, by trainable parameter name.
+@dataclass(frozen=True)
+class OraclePass:
+    """Each turn's response logprobs, and the gradient of the sum of all token losses by name."""
 
-    Each turn is propagated on its own and the gradients accumulate, as the recipe does it.
-    """
+    logprobs: list[torch.Tensor]
+    gradient: dict[str, torch.Tensor]
+
+
+def passes(model: Any, turns: Sequence[OracleTurn]) -> OraclePass:
+    """Propagate each turn on its own and let the gradients accumulate, as the recipe does."""
     model.zero_grad()
+    logprobs = []
     for turn in turns:
-        ppo_loss(response_logprobs(model, turn), turn).sum().backward()
-    return {
-        name: parameter.grad.clone()
-        for name, parameter in model.named_parameters()
-        if parameter.requires_grad and parameter.grad is not None
-    }
+        scored = response_logprobs(model, turn)
+        ppo_loss(scored, turn).sum().backward()
+        logprobs.append(scored.detach())
+    trainable = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
+    return OraclePass(logprobs, {n: p.grad.clone() for n, p in trainable if p.grad is not None})

@@ -1,0 +1,159 @@
+"""On the real model: the seed recipe's figures, and one pass against a pass for each turn."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoTokenizer
+
+from tests import oracle
+from tests.conftest import EMBEDDED
+from tests.subject import (
+    Subject,
+    assert_engine_equals_oracle,
+    dialogue,
+    load_subject,
+    rendered_turns,
+)
+from trainer.config import Preset, Rendering, TrainConfig
+
+pytestmark = pytest.mark.slow
+
+SEED = [
+    {
+        "turns": [
+            {
+                "user": "What is the capital of France?",
+                "assistant": "The capital of France is Paris.",
+                "reward": 1.0,
+            },
+            {
+                "user": "How many people live there?",
+                "assistant": "Paris has approximately 2.2 million residents in the city proper.",
+                "reward": 0.9,
+            },
+        ]
+    },
+    {
+        "turns": [
+            {
+                "user": "Explain quantum mechanics.",
+                "assistant": "Quantum mechanics is the study of particles at atomic scales.",
+                "reward": 0.7,
+            },
+            {
+                "user": "Can you be more precise?",
+                "assistant": "Quantum mechanics uses wave functions and probability amplitudes "
+                "to describe particle behavior.",
+                "reward": 0.95,
+            },
+        ]
+    },
+]
+"""The two conversations of the recipe that the `recipe` preset keeps exactly."""
+
+FIGURES = (
+    "loss_mean",
+    "loss_sum",
+    "ratio_mean",
+    "clipfrac",
+    "clipfrac_binding",
+    "kl_mean",
+    "logprob_mean",
+)
+
+
+@pytest.fixture(scope="module")
+def recipe_run(smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a recipe run on the seed's data, from the command line."""
+    root = tmp_path_factory.mktemp("recipe")
+    data, out = root / "conversations.json", root / "out"
+    data.write_text(json.dumps(SEED), encoding="utf-8")
+    command = [sys.executable, "-m", "trainer", "train", "--data", str(data), "--model", EMBEDDED]
+    command += ["--preset", "recipe", "--device", "cpu", "--set", "sample_prompts=0"]
+    environment = os.environ | {"EVERYTURN_HOME": str(smollm2.parent.parent)}
+    done = subprocess.run(
+        [*command, "--out", str(out)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def conversations(smollm2: Path, recipe_run: Path) -> list[list[oracle.OracleTurn]]:
+    """The oracle's own reading of the same data."""
+    tokenizer = AutoTokenizer.from_pretrained(smollm2)
+    return oracle.recipe_turns(recipe_run.parent / "conversations.json", tokenizer)
+
+
+def _rows(run: Path, epoch: int) -> list[dict[str, Any]]:
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [row for row in map(json.loads, lines) if row["epoch"] == epoch]
+
+
+def test_the_recipe_counts_the_tokens_that_the_seed_counts(recipe_run: Path) -> None:
+    rows = _rows(recipe_run, 0)
+    assert [(row["conversation"], row["turn"]) for row in rows] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert [row["tokens"] for row in rows] == [13, 33, 14, 34]
+    assert [row["response_tokens"] for row in rows] == [7, 14, 11, 14]
+    assert [row["reward"] for row in rows] == [1.0, 0.9, 0.7, 0.95]
+    assert [row["advantage"] for row in rows] == pytest.approx([0.05, -0.05, -0.125, 0.125])
+
+
+def test_the_first_epoch_equals_the_oracle(
+    smollm2: Path, recipe_run: Path, conversations: list[list[oracle.OracleTurn]]
+) -> None:
+    model = oracle.load(smollm2)
+    turns = [turn for conversation in conversations for turn in conversation]
+    for row, turn in zip(_rows(recipe_run, 0), turns, strict=True):
+        expected = oracle.figures(model, turn)
+        assert row["tokens"] == expected.tokens
+        for name in FIGURES:
+            assert row[name] == pytest.approx(getattr(expected, name), abs=1e-4), name
+
+
+def test_the_second_epoch_equals_the_oracle_after_one_step_of_adam(
+    smollm2: Path,
+    recipe_run: Path,
+    conversations: list[list[oracle.OracleTurn]],
+    tmp_path: Path,
+) -> None:
+    config = TrainConfig.for_preset(Preset.RECIPE)
+    fresh = load_subject(smollm2, tmp_path, rank=config.lora_rank, jitter=0.0, seed=config.seed)
+    turns = [turn for conversation in conversations for turn in conversation]
+    model = fresh.reference
+    parameters = [value for value in model.parameters() if value.requires_grad]
+    adam = torch.optim.Adam(parameters, lr=1e-4, betas=(0.9, 0.95), eps=1e-12)
+    oracle.passes(model, turns)
+    adam.step()
+    for row, turn in zip(_rows(recipe_run, 1), turns, strict=True):
+        expected = oracle.figures(model, turn)
+        for name in FIGURES:
+            assert row[name] == pytest.approx(getattr(expected, name), abs=1e-3), name
+
+
+@pytest.fixture(scope="module")
+def subject(smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
+    """The embedded model under an adapter that has learnt something."""
+    yield load_subject(smollm2, tmp_path_factory.mktemp("embedded"), rank=16, jitter=0.01)
+
+
+@pytest.mark.parametrize("rendering", list(Rendering))
+@pytest.mark.parametrize("turns", [1, 5])
+def test_a_conversation_in_one_pass_equals_a_pass_for_each_turn(
+    subject: Subject, rendering: Rendering, turns: int
+) -> None:
+    assert subject.policy.shares_prefixes
+    built = rendered_turns(subject, [dialogue(turns, seed=turns)], rendering)
+    assert_engine_equals_oracle(subject, built)
+
+
+def test_packed_conversations_equal_a_pass_for_each_turn(subject: Subject) -> None:
+    gathered = [dialogue(2, seed=seed, system="Be brief.") for seed in (1, 2, 1)]
+    assert_engine_equals_oracle(subject, rendered_turns(subject, gathered, Rendering.TEMPLATE))
