@@ -140,7 +140,7 @@ def test_a_second_run_waits_and_starts_when_the_first_has_ended(
         for token in ("a", "b")
     )
     assert second.status is RunStatus.QUEUED
-    assert queries.queue_position(database, second.id) == 1
+    assert queries.queue_position(database, second.id) == 0
     first = wait_for(database, first.id, ended)
     second = wait_for(database, second.id, ended)
     assert (first.status, second.status) == (RunStatus.FINISHED, RunStatus.FINISHED)
