@@ -1,15 +1,17 @@
 """Fixtures that several test packages share: settings of their own, tiny models, the real one."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from db.enums import RunStatus
 from db.settings import Settings, read_settings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may depend on what a hub answers
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # several processes share the test's cores
 
 EMBEDDED = "smollm2-135m"
 
@@ -17,11 +19,32 @@ TinyModels = Callable[[str], Path]
 
 
 @pytest.fixture
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Settings of an empty home of this test's own, which child processes see too."""
-    monkeypatch.setenv("EVERYTURN_HOME", str(tmp_path / "home"))
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
+    """Settings of an empty home of this test's own, which child processes see too.
+
+    Runs that the test leaves behind end with it.
+    """
+    home = tmp_path / "home"
+    monkeypatch.setenv("EVERYTURN_HOME", str(home))
     monkeypatch.delenv("DATABASE_URL", raising=False)
-    return read_settings()
+    yield read_settings()
+    if (home / "everyturn.db").exists():
+        end_runs(read_settings())
+
+
+def end_runs(settings: Settings) -> None:
+    """Take waiting runs out of the queue, then kill those that have a process."""
+    from db import commands, queries  # noqa: PLC0415 - only for tests that have a database
+    from db.engine import open_database  # noqa: PLC0415
+    from trainer.runs import process  # noqa: PLC0415
+
+    database = open_database(settings)
+    for run in queries.runs_with_status(database, RunStatus.QUEUED):
+        commands.request_stop(database, run.id)
+    for run in queries.runs(database):
+        if run.status.has_process and run.pid is not None and run.process_started_at is not None:
+            process.end(run.pid, run.process_started_at, force=True)
+    database.close()
 
 
 @pytest.fixture(scope="session")
