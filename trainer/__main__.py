@@ -128,7 +128,9 @@ def pull_model(options: argparse.Namespace) -> int:
 
 
 def train_in_foreground(options: argparse.Namespace) -> int:
-    """Run without the web app, everything in one folder."""
+    """Run without the web app, everything in one folder; refused before it makes that folder."""
+    from trainer.catalog import find_model
+    from trainer.preview import preview, refuse_blocked
     from trainer.runs.folder import write_json, write_text
 
     config, conversations = _read_config(options), _read_conversations(options.data)
@@ -137,6 +139,8 @@ def train_in_foreground(options: argparse.Namespace) -> int:
             f"{options.out}: there is something already. Choose another --out, or go on with "
             f"that run: python -m trainer resume {options.out}"
         )
+    refuse_blocked(preview(conversations, config))
+    find_model(read_settings(), config.base_model)
     options.out.mkdir(parents=True, exist_ok=True)
     folder = RunFolder(options.out)
     write_json(folder.config, config.to_json())

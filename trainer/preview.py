@@ -8,6 +8,8 @@ from db.records import Conversation
 from trainer.config import TrainConfig
 from trainer.data.rendering import Tokenizer
 from trainer.data.turns import Finding, Turn, build_turns, find_problems, trainable_turns
+from trainer.engine.prefix_tree import count_distinct
+from trainer.errors import BadDataError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,20 +98,15 @@ def preview(
     )
 
 
-def count_distinct(sequences: Sequence[tuple[int, ...]]) -> int:
-    """Return how many tokens a prefix tree over the sequences has.
+def refuse_blocked(table: Preview) -> None:
+    """Raise what blocks a run with this data, if anything does.
 
-    Sorted sequences share their longest prefix with a neighbour, so each adds what follows it.
+    Raises:
+        BadDataError: with the first blocking finding.
     """
-    total, before = 0, ()
-    for sequence in sorted(sequences):
-        shared = 0
-        for left, right in zip(before, sequence, strict=False):
-            if left != right:
-                break
-            shared += 1
-        total, before = total + len(sequence) - shared, sequence
-    return total
+    for warning in table.warnings:
+        if warning.blocking:
+            raise BadDataError(warning.text, where="data")
 
 
 def _line(turn: Turn) -> TurnPreview:

@@ -6,8 +6,8 @@ from typing import Any
 
 from trainer.data.turns import TrainableTurn
 from trainer.engine.client import TrainingClient
+from trainer.engine.prefix_tree import count_distinct
 from trainer.plan import Step
-from trainer.preview import count_distinct
 from trainer.runs.checkpoint import Progress
 from trainer.runs.folder import RunFolder, write_json
 

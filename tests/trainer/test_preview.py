@@ -3,7 +3,7 @@
 from db.enums import Role
 from db.records import Conversation, Message, Score
 from trainer.config import Preset, TrainConfig
-from trainer.preview import count_distinct, preview
+from trainer.preview import preview
 
 RECIPE = TrainConfig.for_preset(Preset.RECIPE)
 STANDARD = TrainConfig()
@@ -76,8 +76,3 @@ def test_conversations_without_signal_are_named() -> None:
 
 def test_a_lone_conversation_is_said_to_lack_a_baseline() -> None:
     assert kinds([conversation(("Yes.", 1.0))], STANDARD) == [("no_baseline", False)]
-
-
-def test_shared_prefixes_are_counted_once() -> None:
-    assert count_distinct([(1, 2, 3), (1, 2, 3, 4, 5), (1, 9), (7,), (7,)]) == 7
-    assert count_distinct([]) == 0

@@ -11,8 +11,7 @@ from db.enums import ErrorKind, RunStatus
 from db.formats import write
 from db.records import Run
 from trainer.config import TrainConfig
-from trainer.errors import BadDataError
-from trainer.preview import preview
+from trainer.preview import preview, refuse_blocked
 from trainer.runs.folder import RunFolder, sha256_of, write_json, write_text
 from trainer.runs.process import start_time
 
@@ -39,9 +38,7 @@ def start_run(
     """
     conversations = queries.conversations(database, list(conversation_ids))
     table = preview(conversations, config)
-    for warning in table.warnings:
-        if warning.blocking:
-            raise BadDataError(warning.text, where="data")
+    refuse_blocked(table)
     run = commands.create_run(
         database,
         name=name,
