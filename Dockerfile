@@ -6,19 +6,19 @@
 # then open http://127.0.0.1:8501. Publish the port to 127.0.0.1 only, as above: whoever reaches
 # it can read and change everything.
 #
-# The CPU build of torch is installed. For an NVIDIA GPU, take PyPI's build, which brings CUDA
-# along (several GB more), and hand the device in:
+# pip takes torch's usual Linux build, which brings CUDA along (several GB). For an NVIDIA GPU add
+# `--gpus all` to `docker run`. Without a GPU a much smaller image comes from torch's CPU index,
+# whose address stands on PyTorch's "Get started" page:
 #
-#   docker build -t everyturn-gpu --build-arg TORCH_INDEX=https://pypi.org/simple .
-#   docker run --rm --init --gpus all -p 127.0.0.1:8501:8501 -v everyturn:/data everyturn-gpu
+#   docker build -t everyturn --build-arg PIP_EXTRA_INDEX_URL=<the CPU index> .
 #
 # To keep the data in a folder of the host, mount it and run as its owner:
 # -v "$PWD/data:/data" --user "$(id -u):$(id -g)".
 
 FROM python:3.11-slim
 
-# Where the torch wheel comes from, beside the usual package index.
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+# Where else pip may look for wheels (see above); pip reads it from the environment.
+ARG PIP_EXTRA_INDEX_URL=
 
 ENV PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
@@ -31,7 +31,7 @@ WORKDIR /srv/everyturn
 COPY requirements.txt constraints.txt ./
 RUN grep -v '^-e ' requirements.txt > /tmp/requirements.txt \
     && cp constraints.txt /tmp/constraints.txt \
-    && pip install --extra-index-url "$TORCH_INDEX" -r /tmp/requirements.txt \
+    && pip install -r /tmp/requirements.txt \
     && rm /tmp/requirements.txt /tmp/constraints.txt
 
 COPY . .
