@@ -144,8 +144,7 @@ def subject(smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     yield load_subject(smollm2, tmp_path_factory.mktemp("embedded"), rank=16, jitter=0.01)
 
 
-@pytest.mark.parametrize("rendering", list(Rendering))
-@pytest.mark.parametrize("turns", [1, 5])
+@pytest.mark.parametrize(("rendering", "turns"), [(Rendering.PLAIN, 5), (Rendering.TEMPLATE, 3)])
 def test_a_conversation_in_one_pass_equals_a_pass_for_each_turn(
     subject: Subject, rendering: Rendering, turns: int
 ) -> None:
@@ -155,5 +154,5 @@ def test_a_conversation_in_one_pass_equals_a_pass_for_each_turn(
 
 
 def test_packed_conversations_equal_a_pass_for_each_turn(subject: Subject) -> None:
-    gathered = [dialogue(2, seed=seed, system="Be brief.") for seed in (1, 2, 1)]
+    gathered = [dialogue(2, seed=seed, system="Be brief.") for seed in (1, 2)]
     assert_engine_equals_oracle(subject, rendered_turns(subject, gathered, Rendering.TEMPLATE))

@@ -1,6 +1,7 @@
 """Template rendering is exact: each turn's prompt and response are what the model sees and says."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,14 @@ import pytest
 from transformers import AutoTokenizer
 
 from db.enums import Role
-from db.records import Conversation, Message
+from db.records import Conversation, Message, Score
+from db.settings import Settings
+from tests import oracle
 from tests.conftest import TinyModels
 from tests.models import END
-from trainer.config import Rendering
+from tests.oracle import OracleTurn
+from tests.runs import run
+from trainer.config import Preset, Rendering, TrainConfig
 from trainer.data.rendering import RenderedTurn, render_conversation
 
 SAID = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL}
@@ -170,3 +175,73 @@ def test_the_embedded_model_sees_its_own_template(
     for turn, position in zip(_render(tokenizer, messages), _replies(messages), strict=True):
         assert list(turn.prompt_ids) == _seen(tokenizer, messages[:position])
         assert list(turn.response_ids) == [*tokenizer.encode(messages[position][1]), end]
+
+
+def _exact_turns(tokenizer: Any, end: str, messages: list[tuple[str, str]]) -> list[OracleTurn]:
+    """The turns as this module defines them, put together without the product's rendering."""
+    turns = []
+    for position in _replies(messages):
+        reply = [*tokenizer.encode(messages[position][1]), tokenizer.convert_tokens_to_ids(end)]
+        prompt = _seen(tokenizer, messages[:position])
+        turns.append(OracleTurn(tuple(prompt), tuple(reply), 0.0, (0.0,) * len(reply)))
+    return turns
+
+
+def _score_all(conversation: Conversation) -> Conversation:
+    """Give every reply a score, no two alike, so that each of them is trained on."""
+    messages = [
+        replace(message, scores=(Score(rater="test", value=1.0 - position / 20),))
+        if message.role is Role.ASSISTANT
+        else message
+        for position, message in enumerate(conversation.messages)
+    ]
+    return replace(conversation, messages=tuple(messages))
+
+
+def _assert_first_step_measures_the_base_model(
+    model: Path, end: str, histories: list[list[tuple[str, str]]], settings: Settings, out: Path
+) -> None:
+    """The first step's `logprob_mean` is the base model's, of exactly those tokens."""
+    config = TrainConfig.for_preset(
+        Preset.STANDARD,
+        base_model=str(model),
+        device="cpu",
+        batch_conversations=0,
+        epochs=1,
+        sample_prompts=0,
+    )
+    conversations = [_score_all(_conversation(messages)) for messages in histories]
+    rows = run(out, conversations, config, settings)
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    base = oracle.load(model)
+    expected = [
+        (index, turn, oracle.figures(base, exact))
+        for index, messages in enumerate(histories)
+        for turn, exact in enumerate(_exact_turns(tokenizer, end, messages))
+    ]
+    found = {(row["conversation"], row["turn"]): row for row in rows}
+    assert len(found) == len(rows) == len(expected)
+    for index, turn, figures in expected:
+        row = found[index, turn]
+        assert row["tokens"] == figures.tokens
+        assert row["response_tokens"] == figures.response_tokens
+        assert row["logprob_mean"] == pytest.approx(figures.logprob_mean, abs=1e-4)
+
+
+@pytest.mark.parametrize("model", TEMPLATES)
+def test_the_first_step_measures_the_base_model_on_exactly_these_tokens(
+    tiny_models: TinyModels, model: str, settings: Settings, tmp_path: Path
+) -> None:
+    _assert_first_step_measures_the_base_model(
+        tiny_models(model), END, list(CONVERSATIONS.values()), settings, tmp_path / "run"
+    )
+
+
+@pytest.mark.slow
+def test_the_first_step_measures_the_embedded_model_on_exactly_these_tokens(
+    smollm2: Path, settings: Settings, tmp_path: Path
+) -> None:
+    histories = [CONVERSATIONS["dialogue"], CONVERSATIONS["system prompt"]]
+    _assert_first_step_measures_the_base_model(
+        smollm2, "<|im_end|>", histories, settings, tmp_path / "run"
+    )
