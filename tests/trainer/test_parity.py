@@ -198,6 +198,14 @@ def test_a_model_that_cannot_share_prefixes_takes_a_pass_for_each_turn(
     assert subject.policy.computed_tokens - before == sum(turn.tokens for turn in turns)
 
 
+@pytest.mark.parametrize("model", ["mistral-sliding", "gemma3-sliding", "lfm2-conv"])
+def test_a_trial_finds_out_where_the_config_does_not_say(
+    tiny_models: TinyModels, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str
+) -> None:
+    monkeypatch.setattr("trainer.engine.policy.sharing_obstacle", lambda _: None)
+    assert not load_subject(tiny_models(model), tmp_path).policy.shares_prefixes
+
+
 @pytest.mark.parametrize("model", SHARING)
 def test_a_fresh_adapter_is_the_base_model(
     tiny_models: TinyModels, model: str, tmp_path: Path
