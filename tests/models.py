@@ -7,6 +7,7 @@ engine is the one that a real model of the same family takes, in milliseconds.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, pre_tokenizers
@@ -113,7 +114,7 @@ def make_tokenizer(template: str | None) -> PreTrainedTokenizerFast:
     return fast
 
 
-def _sizes() -> dict[str, int]:
+def _sizes() -> dict[str, Any]:
     return {
         "vocab_size": VOCABULARY,
         "hidden_size": 48,
@@ -144,7 +145,7 @@ def _mistral() -> PreTrainedModel:
 
 def _gemma3() -> PreTrainedModel:
     layers = ["sliding_attention", "full_attention"]
-    sizes = _sizes() | {"pad_token_id": 0}
+    sizes: dict[str, Any] = _sizes() | {"pad_token_id": 0}
     return Gemma3ForCausalLM(
         Gemma3TextConfig(**sizes, head_dim=12, sliding_window=8, layer_types=layers)
     )

@@ -98,11 +98,11 @@ def _measured_slope(
     for sign in (1, -1):
         with torch.no_grad():
             for name, change in direction.items():
-                parameters[name] += sign * STEP * change
+                parameters[name].add_(change, alpha=sign * STEP)
         heights.append(total())
         with torch.no_grad():
             for name, change in direction.items():
-                parameters[name] -= sign * STEP * change
+                parameters[name].sub_(change, alpha=sign * STEP)
     return (heights[0] - heights[1]) / (2 * STEP)
 
 
