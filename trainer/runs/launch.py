@@ -15,6 +15,14 @@ from trainer.preview import preview, refuse_blocked
 from trainer.runs.folder import RunFolder, sha256_of, write_json, write_text
 from trainer.runs.process import start_time
 
+COMPUTE_ENVIRONMENT = {"OMP_WAIT_POLICY": "PASSIVE", "MALLOC_MMAP_THRESHOLD_": "1048576"}
+"""What a run's process starts with, unless the environment says otherwise.
+
+Threads that wait must not spin: on two cores shared with other programs that doubled the time of
+every pass. Tensors of 1 MiB and more go back to the system when freed: that took a third off the peak
+memory (4.3 to 2.8 GB for 1439 tokens of SmolLM2-135M) and most of what was held between passes.
+"""
+
 
 def start_run(
     database: Database,
@@ -102,6 +110,7 @@ def _spawn(database: Database, run: Run) -> int:
     settings = database.settings
     folder = RunFolder(settings.run_dir(run.id))
     environment = {
+        **COMPUTE_ENVIRONMENT,
         **os.environ,
         "EVERYTURN_HOME": str(settings.home),
         "DATABASE_URL": settings.database_url,
