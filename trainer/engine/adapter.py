@@ -75,7 +75,8 @@ def attach_adapter(model: PreTrainedModel, shape: AdapterShape, *, seed: int | N
         )
     config = LoraConfig(
         r=shape.rank,
-        lora_alpha=shape.alpha,  # pyright: ignore[reportArgumentType]  # typed int, used as a number
+        # Typed int and used as a number: a whole one is written as other tools expect it.
+        lora_alpha=int(shape.alpha) if shape.alpha.is_integer() else shape.alpha,  # pyright: ignore[reportArgumentType]
         lora_dropout=0.0,
         bias="none",
         target_modules=targets,
@@ -168,7 +169,7 @@ def read_adapter_shape(folder: Path) -> AdapterShape:
         return AdapterShape(
             base_name=config["base_model_name_or_path"],
             rank=config["r"],
-            alpha=config["lora_alpha"],
+            alpha=float(config["lora_alpha"]),
             attention=any(is_attention(key) for key in read_adapter_tensors(folder)),
             other=any(not is_attention(key) for key in read_adapter_tensors(folder)),
         )
