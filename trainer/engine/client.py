@@ -108,7 +108,7 @@ class ServiceClient:
         shape = AdapterShape(
             base_name=known.hub_id or base_model,
             rank=rank,
-            alpha=alpha,
+            alpha=float(alpha),
             attention=train_attn,
             other=train_mlp,
         )
