@@ -209,20 +209,20 @@ class TrainConfig:
         3, "Epochs", "How often the run goes through the data.", limits=Limits(low=1, high=100)
     )
     batch_conversations: int = setting(
-        8,
+        4,
         "Conversations a step",
         "Optimiser steps are taken after this many conversations; 0 means once per epoch.",
         unit="conversations",
         limits=Limits(low=0, high=4096),
     )
     learning_rate: float = setting(
-        1e-4,
+        2e-4,
         "Learning rate",
         "Size of an optimiser step.",
         limits=Limits(low=0, high=1, exclusive=True),
     )
     warmup_steps: int = setting(
-        4,
+        2,
         "Warm-up",
         "The learning rate rises linearly over the first steps.",
         unit="steps",
@@ -328,6 +328,7 @@ RECIPE_SETTINGS: dict[str, Any] = {
     "loss_scale": LossScale.SUM,
     "epochs": 2,
     "batch_conversations": 0,
+    "learning_rate": 1e-4,
     "warmup_steps": 0,
     "adam_eps": 1e-12,
     "weight_decay": 0.0,

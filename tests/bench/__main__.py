@@ -21,7 +21,7 @@ from trainer.engine.types import Datum
 
 USER_TOKENS, REPLY_TOKENS = 60, 120
 TURN_COUNTS = (1, 2, 4, 8)
-REPEATS = 3
+REPEATS = 2
 
 
 def main() -> None:
