@@ -1,9 +1,7 @@
 """Rows that the app's tests need: figures of turns and steps, and whole runs in the database."""
 
-import atexit
 import subprocess
 import sys
-from functools import cache
 
 from db import commands, formats, queries
 from db.engine import Database
@@ -62,7 +60,7 @@ def make_run(
 ) -> Run:
     """Bring a run into a state by the commands that the product uses, with figures and folder.
 
-    A run that needs a process gets one that lives as long as the tests.
+    A run that needs a process gets one that lives as long as the test.
     """
     config = config or TrainConfig()
     conversations = queries.conversations(database, conversation_ids)
@@ -114,11 +112,9 @@ def add_step(database: Database, run_id: int, step: int) -> None:
     commands.add_step_metric(database, run_id, step_row(step, epoch=step))
 
 
-@cache
 def _living_process() -> tuple[int, float]:
-    """Start a process that stands for a run's, once, and end it with the tests."""
-    sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
-    atexit.register(sleeper.kill)
+    """Start a process that stands for a run's; the `settings` fixture ends it with the test."""
+    sleeper = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
     started = process.start_time(sleeper.pid)
     assert started is not None
     return sleeper.pid, started

@@ -73,7 +73,7 @@ def app_server(settings: Settings) -> Iterator[AppServer]:
     server.kill()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its event loop must not outlive the browser tests
 def chromium() -> Iterator[Browser]:
     path = shutil.which("chromium") or shutil.which("google-chrome")
     assert path, "The browser tests need Chromium: apt-get install -y chromium"

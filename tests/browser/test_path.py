@@ -98,6 +98,7 @@ def _score_a_conversation(page: Page, server: AppServer, database: Database) -> 
     for turn in range(row.turns):
         page.keyboard.press(str(9 - turn))
         expect(page.get_by_text("saved")).to_have_count(turn + 1, timeout=15_000)
+        page.wait_for_timeout(400)  # the next turn takes over the keys
     scored = queries.conversation(database, row.id)
     values = [[score.value for score in message.scores] for message in scored.assistant_messages]
     assert values == [[(9 - turn) / 10] for turn in range(row.turns)]
