@@ -78,42 +78,61 @@ def train(
     plan = make_plan(turns, config)
     checkpoint = last_checkpoint(folder)
     if checkpoint is None:
-        recorder.rewind(-1)
-        recorder.progress(0.0, "asking the base model the sample prompts")
-        sample_before(conversations, config, client, folder)
-        recorder.progress(0.0, "measuring the data's log-probabilities before training")
-        progress = Progress(step=0, old_logprobs=behaviour_logprobs(turns, plan, config, client))
+        progress = _begin(conversations, turns, plan, config, client, folder, recorder)
+        if progress is None:
+            return Ending.STOPPED
     else:
         progress = checkpoint.progress
         client.load_state_with_optimizer(str(checkpoint.state)).result()
         recorder.rewind(progress.step - 1)
 
     session = _Session(config=config, client=client, turns=turns, plan=plan, recorder=recorder)
-    ending, saved_at = Ending.FINISHED, time.perf_counter()
-    for step in plan[progress.step :]:
-        outcome = session.run(step, progress)
-        if outcome is None:
-            ending = Ending.STOPPED
-            break
-        progress = outcome.progress
+    saved_at = time.perf_counter()
+    while progress.step < len(plan) and not progress.kl_limit_passed:
+        step = plan[progress.step]
+        after = session.run(step, progress)
+        if after is None:
+            _save(folder, progress, client)
+            return Ending.STOPPED
+        progress = after
         last_of_epoch = step is plan[-1] or plan[step.index + 1].epoch > step.epoch
         if last_of_epoch or time.perf_counter() - saved_at > CHECKPOINT_EVERY_S:
             _save(folder, progress, client)
             saved_at = time.perf_counter()
-        if config.max_kl and outcome.kl > config.max_kl:
-            ending = Ending.EARLY
-            break
 
-    if ending is Ending.STOPPED:
-        _save(folder, progress, client)
-        return ending
+    ending = Ending.EARLY if progress.kl_limit_passed else Ending.FINISHED
     recorder.progress(1.0, "asking the trained model the sample prompts")
     sample_after(config, client, folder)
     recorder.progress(1.0, "saving the adapter")
     total_s = load_s + time.perf_counter() - started
     write_summary(folder, turns, plan, progress, client, ending, load_s=load_s, total_s=total_s)
     write_adapter(client, config, folder, settings)
+    recorder.progress(1.0, _last_word(ending, progress.step, len(plan)))
     return ending
+
+
+def _begin(
+    conversations: Sequence[Conversation],
+    turns: Sequence[TrainableTurn],
+    plan: Sequence[Step],
+    config: TrainConfig,
+    client: TrainingClient,
+    folder: RunFolder,
+    recorder: Recorder,
+) -> Progress | None:
+    """Do what comes before the first step; None if a stop was asked for meanwhile."""
+    recorder.rewind(-1)
+    if recorder.progress(0.0, "asking the base model the sample prompts"):
+        return None
+    sample_before(conversations, config, client, folder)
+    old_logprobs = behaviour_logprobs(turns, plan, config, client, recorder)
+    return None if old_logprobs is None else Progress(step=0, old_logprobs=old_logprobs)
+
+
+def _last_word(ending: Ending, steps: int, planned: int) -> str:
+    if ending is Ending.EARLY:
+        return f"It ended early, at step {steps} of {planned}: the KL limit was passed."
+    return f"All {planned} steps were taken."
 
 
 def prepare(
@@ -136,8 +155,9 @@ def behaviour_logprobs(
     plan: Sequence[Step],
     config: TrainConfig,
     client: TrainingClient,
-) -> tuple[tuple[float, ...], ...]:
-    """Return the old log-probability of each response token of each turn.
+    recorder: Recorder,
+) -> tuple[tuple[float, ...], ...] | None:
+    """Return the old log-probability of each response token of each turn; None after a stop.
 
     The recipe's constant; or what was stored when the reply was sampled; or, for replies that no
     known policy sampled, what the model says of them before the first step. The latter are
@@ -150,9 +170,14 @@ def behaviour_logprobs(
         for position, turn in enumerate(turns)
         if turn.rendered.sampled_logprobs is not None
     }
-    for group in (group for step in plan if step.epoch == 0 for group in step.passes):
+    groups = [group for step in plan if step.epoch == 0 for group in step.passes]
+    for number, group in enumerate(groups):
         if all(position in known for position in group):
             continue
+        if recorder.progress(
+            0.0, f"measuring the data before training, {number + 1}/{len(groups)}"
+        ):
+            return None
         output = client.forward([_probe(turns[p]) for p in group], LossName.CROSS_ENTROPY).result()
         for position, fields in zip(group, output.loss_fn_outputs, strict=True):
             response = len(turns[position].rendered.response_ids)
@@ -166,12 +191,6 @@ def _probe(turn: TrainableTurn) -> Datum:
     return build_datum(turn.rendered, advantage=0.0, old_logprobs=nothing, off_policy=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _StepOutcome:
-    progress: Progress
-    kl: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Session:
     """What every step of a run needs."""
@@ -182,7 +201,7 @@ class _Session:
     plan: Sequence[Step]
     recorder: Recorder
 
-    def run(self, step: Step, progress: Progress) -> _StepOutcome | None:
+    def run(self, step: Step, progress: Progress) -> Progress | None:
         """Take one optimiser step; None if a stop was asked for, with no weight changed."""
         started, computed_before = time.perf_counter(), self.client.computed_tokens
         all_figures: list[TurnFigures] = []
@@ -212,7 +231,11 @@ class _Session:
                 seconds=seconds,
             )
         )
-        return _StepOutcome(progress.after_step(seconds=seconds, computed_tokens=computed), kl)
+        return progress.after_step(
+            seconds=seconds,
+            computed_tokens=computed,
+            kl_limit_passed=bool(self.config.max_kl) and kl > self.config.max_kl,
+        )
 
     def _forward_backward(
         self, step: Step, group: Sequence[int], progress: Progress

@@ -23,20 +23,25 @@ class Progress:
             of its response tokens: taken once, kept for all epochs.
         train_s: Seconds spent in forward, backward and optimiser so far.
         computed_tokens: Tokens sent through the model in training passes so far.
+        kl_limit_passed: Whether the last step's KL passed the limit, so that none follows.
     """
 
     step: int
     old_logprobs: tuple[tuple[float, ...], ...]
     train_s: float = 0.0
     computed_tokens: int = 0
+    kl_limit_passed: bool = False
 
-    def after_step(self, *, seconds: float, computed_tokens: int) -> "Progress":
+    def after_step(
+        self, *, seconds: float, computed_tokens: int, kl_limit_passed: bool = False
+    ) -> "Progress":
         """Return the progress after one more optimiser step."""
         return replace(
             self,
             step=self.step + 1,
             train_s=self.train_s + seconds,
             computed_tokens=self.computed_tokens + computed_tokens,
+            kl_limit_passed=kl_limit_passed,
         )
 
     @classmethod
@@ -47,6 +52,7 @@ class Progress:
             old_logprobs=tuple(tuple(turn) for turn in data["old_logprobs"]),
             train_s=data["train_s"],
             computed_tokens=data["computed_tokens"],
+            kl_limit_passed=data["kl_limit_passed"],
         )
 
 
