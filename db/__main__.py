@@ -13,6 +13,7 @@ from db.engine import Database, open_database
 from db.errors import DataError, EveryTurnError, StorageError
 from db.importing import import_bytes
 from db.records import ConversationFilter, ImportReport
+from db.targets import refuse_database, replacing
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -116,6 +117,8 @@ def _describe(report: ImportReport, *, dry_run: bool) -> str:
 
 
 def _export(database: Database, file: str, format: str) -> None:
+    if file != "-":
+        refuse_database(database, Path(file))
     user_id = queries.local_user(database).id
     ids = [
         id
@@ -129,7 +132,8 @@ def _export(database: Database, file: str, format: str) -> None:
         _print(text)
         return
     try:
-        Path(file).write_bytes(text.encode())
+        with replacing(Path(file)) as unfinished:
+            unfinished.write_bytes(text.encode())
     except OSError as error:
         raise StorageError(
             f"the file cannot be written ({error.strerror})",

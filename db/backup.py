@@ -1,13 +1,12 @@
 """A consistent copy of the database while others go on writing."""
 
-import os
 import sqlite3
-import tempfile
 from contextlib import closing
 from pathlib import Path
 
 from db.engine import BUSY_TIMEOUT_S, Database
 from db.errors import SettingsError, StorageError
+from db.targets import refuse_database, replacing
 
 
 def backup(db: Database, target: Path) -> int:
@@ -31,11 +30,7 @@ def backup(db: Database, target: Path) -> int:
             where="backup",
             remedy="Use the database's own program, for example pg_dump.",
         )
-    live = {source.resolve(), *(Path(f"{source.resolve()}{end}") for end in ("-wal", "-shm"))}
-    if target.resolve() in live:
-        raise SettingsError(
-            "the target is the database itself", where=str(target), remedy="Name another file."
-        )
+    refuse_database(db, target)
     try:
         return _copy(source, target)
     except (sqlite3.Error, OSError) as error:
@@ -47,20 +42,11 @@ def backup(db: Database, target: Path) -> int:
 
 
 def _copy(source: Path, target: Path) -> int:
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    os.close(handle)
-    unfinished = Path(name)
-    try:
+    with replacing(target) as unfinished:
         with (
             closing(sqlite3.connect(source, timeout=BUSY_TIMEOUT_S)) as original,
             closing(sqlite3.connect(unfinished)) as copy,
         ):
             original.backup(copy)  # in one step: a single moment of the database
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, nothing beside it
-        with unfinished.open("rb") as file:
-            os.fsync(file.fileno())
-        size_bytes = unfinished.stat().st_size
-        unfinished.replace(target)
-        return size_bytes
-    finally:
-        unfinished.unlink(missing_ok=True)
+        return unfinished.stat().st_size

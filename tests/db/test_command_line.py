@@ -1,6 +1,8 @@
 """`python -m db`: exit codes, one readable line for each failure, never a traceback."""
 
+import errno
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -62,7 +64,10 @@ def test_from_nothing_to_an_export_and_back(settings: Settings, tmp_path: Path) 
         (["export", "-", "--format", "recipe"], 2, "invalid choice"),
         (["export", "nowhere/x.jsonl", "--format", "native"], 1, "cannot be written"),
         (["backup", "nowhere/x.db"], 1, "cannot be written"),
+        (["export", "home", "--format", "native"], 1, "cannot be written"),
         (["backup", "home/everyturn.db"], 1, "the target is the database itself"),
+        (["export", "home/everyturn.db", "--format", "native"], 1, "is the database itself"),
+        (["export", "home/everyturn.db-wal", "--format", "openai"], 1, "is the database itself"),
     ],
 )
 def test_failures_are_explained_in_one_line(
@@ -113,6 +118,58 @@ def test_an_export_holds_archived_conversations_too(database: Database, tmp_path
     assert main(["export", str(target), "--format", "openai"]) == 0
     rows = [json.loads(line) for line in target.read_text().splitlines()]
     assert [row["messages"][0]["content"] for row in rows] == ["a", "c"]
+
+
+def test_no_name_of_the_database_lets_an_export_write_over_it(
+    database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = database.settings.home / "everyturn.db"
+    (tmp_path / "link.jsonl").symlink_to(source)
+    (tmp_path / "twin.jsonl").hardlink_to(source)
+    before = source.read_bytes()
+    for name in ("link.jsonl", "twin.jsonl"):
+        assert main(["export", str(tmp_path / name), "--format", "native"]) == 1
+        assert "is the database itself" in capsys.readouterr().err
+    assert source.read_bytes() == before
+
+
+def test_a_failed_export_leaves_the_old_file_and_nothing_else(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "all.jsonl"
+    target.write_text("old")
+    target.chmod(0o640)
+    full = OSError(errno.ENOSPC, "No space left on device")
+
+    def write_half(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(b"half")
+        raise full
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", write_half)
+        assert main(["export", str(target), "--format", "native"]) == 1
+    assert target.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.jsonl", "home"]
+    commands.add_conversation(database, talk("a", "b"))
+    assert main(["export", str(target), "--format", "native"]) == 0
+    assert json.loads(target.read_text())["messages"][0]["content"] == "a"
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+def test_an_export_goes_into_a_pipe_and_through_a_link(database: Database, tmp_path: Path) -> None:
+    commands.add_conversation(database, talk("a", "b"))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(pipe.read_text)
+        assert main(["export", str(pipe), "--format", "openai"]) == 0
+        assert "messages" in reading.result(timeout=30)
+    assert pipe.is_fifo()
+    (tmp_path / "link").symlink_to(tmp_path / "real.jsonl")
+    assert main(["export", str(tmp_path / "link"), "--format", "openai"]) == 0
+    assert (tmp_path / "link").is_symlink()
+    assert "messages" in (tmp_path / "real.jsonl").read_text()
 
 
 def test_a_backup_taken_while_others_write_is_whole(
