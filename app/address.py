@@ -1,11 +1,16 @@
 """What the address bar says: the numbers after `?`, read and written in one place."""
 
+import re
+
 import streamlit as st
 
 from app.routes import CONVERSATION_PARAM, RUN_PARAM
 
 _TURN_PARAM = "turn"
 MODE_PARAM = "mode"
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
+"""What every column for ids can hold; anything else names nothing."""
 
 
 def conversation_id() -> int | None:
@@ -43,7 +48,7 @@ def open_turn(turn: int | None) -> None:
 
 def _number(name: str) -> int | None:
     text = st.query_params.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() else None
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def _put(name: str, value: int | str | None) -> None:

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,9 @@ from db.settings import Settings, read_settings
 LOCAL_USER = "local"
 BUSY_TIMEOUT_S = 60
 """How long a writer waits for its turn: longer than the import of a large file takes."""
+
+_OWN_TABLES = {"alembic_version", "conversation_tags", "turn_metrics"}
+"""Tables that every version's schema has, and hardly any other program's."""
 
 _WRITES = {"everyturn_writes": True}
 _POSTGRES_WRITER_LOCK = 0x45_76_65_72_79  # any constant will do, it only has to be ours
@@ -77,14 +80,16 @@ def open_database(settings: Settings | None = None, *, migrate: bool = True) -> 
         migrate: Whether to bring an older schema up to date. Several processes may do so at once.
 
     Raises:
-        SettingsError: if the address is wrong, the folder cannot be written, or the database was
-            written by a newer version.
+        SettingsError: if the address is wrong, the folder cannot be written, or the database is
+            another program's or was written by a newer version.
         StorageError: if the database cannot be used.
     """
     settings = settings or read_settings()
     engine = _create_engine(settings.database_url)
-    if _sqlite_file(engine) is not None:
+    file = _sqlite_file(engine)
+    if file is not None:
         _create_home(settings.home)
+        _refuse_foreign(file)
     database = Database(settings, engine)
     if migrate:
         with _storage_errors():
@@ -172,6 +177,29 @@ def _create_home(home: Path) -> None:
             where=str(home),
             remedy="Point EVERYTURN_HOME at a folder that you may write to.",
         ) from None
+
+
+def _refuse_foreign(file: Path) -> None:
+    """Refuse a file of another kind, before a connection of ours changes anything in it."""
+    if not file.is_file():
+        return
+    try:
+        with closing(sqlite3.connect(file, timeout=BUSY_TIMEOUT_S)) as connection:
+            rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            tables = {str(name) for (name,) in rows}
+    except sqlite3.OperationalError:
+        return  # locked, unreadable, ...: the engine will meet it, too, and say so
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
+            return  # damaged, but a database: that is for the engine to say
+        what = "this is not an EveryTurn database: the file is not a database at all"
+    else:
+        if not tables or tables >= _OWN_TABLES:
+            return
+        what = "this is not an EveryTurn database: the tables in it are another program's"
+    raise SettingsError(
+        what, where=str(file), remedy="Point EVERYTURN_HOME (or DATABASE_URL) elsewhere."
+    )
 
 
 def _sqlite_file(engine: Engine) -> Path | None:

@@ -35,7 +35,20 @@ def test_the_sidebar_says_who_is_here(open_page: OpenPage) -> None:
 def test_an_unusable_database_is_explained_instead_of_a_traceback(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", "nonsense")
-    app = AppTest.from_file(str(MAIN), default_timeout=30).run()
-    assert not app.exception
-    assert "DATABASE" in app.error[0].value.replace("\\_\u2060", "_")
+    for address in ("nonsense", "sqlite://"):
+        monkeypatch.setenv("DATABASE_URL", address)
+        app = AppTest.from_file(str(MAIN), default_timeout=30).run()
+        assert not app.exception
+        assert "DATABASE" in app.error[0].value.replace("\\_\u2060", "_")
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 18, "-1", "²", "1.5", "0", "\u0661", ""])
+def test_an_address_with_an_impossible_number_opens_all_the_same(
+    open_page: OpenPage, conversation_ids: list[int], number: str
+) -> None:
+    for page, name in (
+        (routes.CONVERSATIONS, "conversation"),
+        (routes.LABEL, "turn"),
+        (routes.RUN, "run"),
+    ):
+        assert not open_page(page, **{name: number}).exception

@@ -1,6 +1,7 @@
 """The schema's history leads from nothing, and from every earlier revision, to the models."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ from sqlalchemy import Connection, create_engine
 
 from db import queries
 from db.engine import open_database
-from db.errors import SettingsError, StorageError
+from db.errors import SettingsError
 from db.migrations.upgrade import alembic_config, upgrade_schema
 from db.models import Base
-from db.settings import Settings
+from db.settings import Settings, read_settings
 
 REVISIONS = [
     script.revision
@@ -95,8 +96,74 @@ def test_a_database_of_a_newer_version_is_refused_in_words(settings: Settings) -
 def test_a_file_that_is_no_database_is_refused_in_words(settings: Settings) -> None:
     settings.home.mkdir(parents=True)
     (settings.home / "everyturn.db").write_bytes(b"this is not a database " * 100)
-    with pytest.raises(StorageError, match="not a database"):
+    with pytest.raises(SettingsError, match=r"not an EveryTurn database.*EVERYTURN_HOME"):
         open_database(settings)
+
+
+@pytest.mark.parametrize("tables", [("notes",), ("alembic_version", "users", "conversations")])
+def test_another_programs_database_is_refused_and_left_as_it_is(
+    settings: Settings, tables: tuple[str, ...]
+) -> None:
+    settings.home.mkdir(parents=True)
+    file = settings.home / "everyturn.db"
+    with closing(sqlite3.connect(file)) as connection:
+        for table in tables:
+            connection.execute(f"CREATE TABLE {table} (id)")
+    before = file.read_bytes()
+    with pytest.raises(SettingsError, match=r"not an EveryTurn database.*EVERYTURN_HOME"):
+        open_database(settings)
+    assert file.read_bytes() == before
+
+
+def test_an_empty_file_becomes_the_database(settings: Settings) -> None:
+    settings.home.mkdir(parents=True)
+    (settings.home / "everyturn.db").touch()
+    assert queries.local_user(open_database(settings)).id == 1
+
+
+def test_a_relative_address_is_one_database_wherever_a_process_works(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DATABASE_URL", "sqlite:///rel.db?timeout=7")
+    chosen = read_settings()
+    assert chosen.database_url == f"sqlite:///{tmp_path / 'rel.db'}?timeout=7"
+    open_database(chosen).close()
+    settings.home.mkdir(exist_ok=True)
+    monkeypatch.chdir(settings.home)
+    monkeypatch.setenv("DATABASE_URL", chosen.database_url)
+    assert open_database(read_settings()).sqlite_file == tmp_path / "rel.db"
+    assert list(settings.home.iterdir()) == []
+
+
+def test_a_home_of_nobody_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVERYTURN_HOME", "~nobody-of-this-name/data")
+    with pytest.raises(SettingsError, match="EVERYTURN_HOME"):
+        read_settings()
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite+pysqlite:////srv/a.db", "postgresql+psycopg://me@host/name?sslmode=require"]
+)
+def test_other_addresses_stay_as_they_are(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    assert read_settings().database_url == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite://",
+        "sqlite:///",
+        "sqlite:///:memory:",
+        "sqlite+pysqlite://",
+        "sqlite:///file:a?uri=1",
+    ],
+)
+def test_a_database_without_a_file_is_refused(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    with pytest.raises(SettingsError, match=r"no database file.*Give a file"):
+        read_settings()
 
 
 @pytest.mark.parametrize("url", ["nonsense", "nosuch://host/name"])
