@@ -59,7 +59,7 @@ def _warnings(parsed: ParsedFile, added: AddedConversations) -> tuple[str, ...]:
     lines = list(parsed.warnings)
     if added.merged_scores:
         lines.append(
-            f"{_count(added.merged_scores, 'score')} went to conversations that were already there"
+            f"{_count(added.merged_scores, 'score')} added to conversations that are already there"
         )
     if added.kept_scores:
         lines.append(
