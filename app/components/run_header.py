@@ -1,4 +1,6 @@
-"""The top of a run's page: what it is, where it stands, how to stop it, and why it failed."""
+"""The top of a run's page: what it is, where it stands, how to stop or resume it, and why it failed."""
+
+from collections.abc import Callable
 
 import streamlit as st
 
@@ -6,11 +8,12 @@ from app import data
 from app.components.errors import show_error
 from app.components.format import ago, counted, exact_time, plain
 from app.components.run_status import duration, progress_line, run_time_s, status_badge
+from db.engine import Database
 from db.enums import ErrorKind, RunStatus
 from db.errors import EveryTurnError
 from db.records import Run
 from trainer.config import TrainConfig
-from trainer.runs.launch import request_stop
+from trainer.runs.launch import request_stop, resume_run
 
 REMEDIES = {
     ErrorKind.OUT_OF_MEMORY: "Launch it again with half the tokens a pass (More settings, Machine), "
@@ -20,19 +23,23 @@ REMEDIES = {
     ErrorKind.BAD_CONFIG: "Launch it again with other settings.",
     ErrorKind.NOT_A_NUMBER: "Launch it again with a smaller learning rate, or with the gradient "
     "clip switched on. Its adapter was not kept.",
-    ErrorKind.DISK_FULL: "Free some space on the disk, then launch it again.",
-    ErrorKind.KILLED: "Nothing has to be mended if the machine was switched off: launch it again. "
-    "Did memory run out? Then lower the tokens a pass.",
+    ErrorKind.DISK_FULL: "Free some space on the disk, then resume it.",
+    ErrorKind.KILLED: "Nothing has to be mended if the machine was switched off: resume it. "
+    "Did memory run out? Then launch it again with fewer tokens a pass.",
     ErrorKind.UNEXPECTED: "The log below has the details. If launching it again does not help, "
     "please report it with the log.",
 }
 
 
-def render_title(run: Run, config: TrainConfig) -> None:
-    """Show the run's name and what it trains on what."""
+def render_title(run: Run) -> None:
+    """Show the run's name and its state."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.title(plain(run.name), anchor=False, width="content")
         status_badge(run.status)
+
+
+def render_facts(run: Run, config: TrainConfig) -> None:
+    """Show what the run trains on what, and since when; the time grows, so draw it anew."""
     at = run.started_at or run.created_at
     facts = [
         f"run {run.id}",
@@ -79,12 +86,7 @@ def render_progress(run: Run) -> None:
             "checkpoint. If that takes more than a minute, its process is ended."
         )
     if clicked:
-        try:
-            data.write(request_stop, run.id)
-        except EveryTurnError as error:
-            show_error(error)
-            return
-        st.rerun()
+        _ask(request_stop, run)
 
 
 def _render_end(run: Run) -> None:
@@ -99,6 +101,25 @@ def _render_end(run: Run) -> None:
         )
     else:
         st.success(f"Finished{took}. {plain(run.message)}", icon=":material/check:")
+        return
+    if st.button(
+        "Resume",
+        type="primary",
+        icon=":material/resume:",
+        key="resume_run",
+        help=f"Goes on from the last checkpoint, as attempt {run.attempt + 1}.",
+    ):
+        _ask(resume_run, run)
+
+
+def _ask(action: Callable[[Database, int], Run], run: Run) -> None:
+    """Do something with the run and draw the page anew, or show why it cannot be done."""
+    try:
+        data.write(action, run.id)
+    except EveryTurnError as error:
+        show_error(error)
+        return
+    st.rerun()
 
 
 def _render_failure(run: Run, took: str) -> None:

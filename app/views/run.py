@@ -5,7 +5,7 @@ import streamlit as st
 from app import address, data, routes, run_files, state
 from app.components.errors import show_error
 from app.components.run_charts import run_charts
-from app.components.run_header import render_progress, render_title
+from app.components.run_header import render_facts, render_progress, render_title
 from app.components.run_status import REFRESH_S
 from app.components.run_tabs import run_tabs
 from app.metrics import run_metrics
@@ -34,7 +34,7 @@ def render() -> None:
         # A run of another version of the product: its rows are kept, its settings cannot be read.
         show_error(error)
         return
-    render_title(run, config)
+    render_title(run)
     live = not run.status.has_ended
     st.fragment(_live, run_every=REFRESH_S if live else None)(run, config)
     run_tabs(run, config)
@@ -55,6 +55,7 @@ def _live(drawn: Run, config: TrainConfig) -> None:
         st.rerun()
     if run.status is not drawn.status:
         st.rerun()
+    render_facts(run, config)
     render_progress(run)
     live = not run.status.has_ended
     metrics = run_metrics(run, fresh=not (live and state.CHARTS_PAUSED.get()))

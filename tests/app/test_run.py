@@ -1,6 +1,7 @@
 """The page of one run."""
 
 import json
+import shutil
 
 import pytest
 
@@ -143,7 +144,35 @@ def test_an_ended_run_offers_no_stop(open_page, database, conversation_ids):
     run = make_run(database, conversation_ids, RunStatus.FINISHED, steps=1, progress=1.0)
     page = open_page(routes.RUN, run=run.id)
     assert "Finished" in texts(page.success)
-    assert "stop_run" not in [b.key for b in page.button]
+    assert not {"stop_run", "resume_run"} & {b.key for b in page.button}
+
+
+def test_a_stopped_run_can_be_resumed_as_its_next_attempt(
+    open_page, database, settings, conversation_ids
+):
+    run = make_run(database, conversation_ids, RunStatus.STOPPED, steps=1)
+    write_json(RunFolder(settings.run_dir(run.id)).config, run.config)
+    make_run(database, conversation_ids, RunStatus.RUNNING, name="holds the device")
+    page = open_page(routes.RUN, run=run.id)
+    assert "attempt 2" in page.button(key="resume_run").help
+    page.button(key="resume_run").click().run()
+    assert not page.exception
+    resumed = queries.run(database, run.id)
+    assert (resumed.status, resumed.attempt) == (RunStatus.QUEUED, 2)
+    assert "number 1 in the queue" in texts(page.info)
+
+
+def test_a_run_without_its_folder_says_why_it_cannot_be_resumed(
+    open_page, database, settings, conversation_ids
+):
+    error = (ErrorKind.UNEXPECTED, "It broke")
+    run = make_run(database, conversation_ids, RunStatus.FAILED, error=error)
+    page = open_page(routes.RUN, run=run.id)
+    shutil.rmtree(settings.run_dir(run.id))
+    page.button(key="resume_run").click().run()
+    assert not page.exception
+    assert len(page.error) == 2
+    assert queries.run(database, run.id).status is RunStatus.FAILED
 
 
 def test_settings_of_another_version_are_named_instead_of_crashing(open_page, database):
