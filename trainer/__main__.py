@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import os
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,10 +28,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return options.command(options)
     except EveryTurnError as error:
         return _fail(str(error))
-    except MemoryError as error:
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (MemoryError, OSError) as error:
         return _explain(error)
-    except OSError as error:
-        return _explain(error)
+    except KeyboardInterrupt:
+        _say("Interrupted.")
+        return 130
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -128,7 +134,7 @@ def pull_model(options: argparse.Namespace) -> int:
 
 
 def train_in_foreground(options: argparse.Namespace) -> int:
-    """Run without the web app, everything in one folder; refused before it makes that folder."""
+    """Run without the web app, everything in one folder; what is refused leaves no folder."""
     from trainer.catalog import find_model
     from trainer.preview import preview, refuse_blocked
     from trainer.runs.folder import write_json, write_text
@@ -140,12 +146,18 @@ def train_in_foreground(options: argparse.Namespace) -> int:
             f"that run: python -m trainer resume {options.out}"
         )
     refuse_blocked(preview(conversations, config))
-    find_model(read_settings(), config.base_model)
+    config = config.replace(base_model=find_model(read_settings(), config.base_model).name)
+    is_new = not options.out.exists()
     options.out.mkdir(parents=True, exist_ok=True)
     folder = RunFolder(options.out)
     write_json(folder.config, config.to_json())
     write_text(folder.data, write(conversations, "native"))
-    return _train(folder)
+    try:
+        return _train(folder)
+    except EveryTurnError:
+        if is_new and not folder.metrics.exists():
+            shutil.rmtree(folder.path)
+        raise
 
 
 def _train(folder: RunFolder) -> int:
@@ -155,6 +167,8 @@ def _train(folder: RunFolder) -> int:
     recorder = FileRecorder(folder.metrics)
     stop_on_signals(recorder)
     ending = run_folder(folder, recorder, read_settings())
+    if ending is Ending.EARLY:
+        _say("The run ended early: a step's KL passed the limit (setting max_kl).")
     if ending is Ending.STOPPED:
         _say(f"Stopped. Go on with: python -m trainer resume {folder.path}")
     else:
@@ -172,15 +186,14 @@ def run_from_database(options: argparse.Namespace) -> int:
 
 def resume_run(options: argparse.Namespace) -> int:
     """Go on from the last checkpoint."""
-    if options.run.isdigit():
+    if _is_id(options.run):
         from trainer.runs.launch import resume_run as resume
 
         run = resume(open_database(), int(options.run))
         _say(f"Run {run.id} is {run.status}, attempt {run.attempt}.")
         return 0
     folder = RunFolder(Path(options.run))
-    if not folder.config.exists():
-        return _fail(f"{folder.path}: this is not the folder of a run (config.json is missing).")
+    folder.require()
     if folder.adapter.exists():
         return _fail(f"{folder.path}: this run has finished; there is nothing to resume.")
     return _train(folder)
@@ -226,7 +239,7 @@ def export_run(options: argparse.Namespace) -> int:
     from trainer.export import export_adapter, export_merged
 
     settings = read_settings()
-    path = settings.run_dir(int(options.run)) if options.run.isdigit() else Path(options.run)
+    path = settings.run_dir(int(options.run)) if _is_id(options.run) else Path(options.run)
     if options.to == "adapter":
         export_adapter(RunFolder(path), options.out)
     else:
@@ -245,7 +258,12 @@ def _read_config(options: argparse.Namespace) -> TrainConfig:
 
 def _read_conversations(path: Path) -> tuple[Conversation, ...]:
     """Read the data of a run; a file with a faulty row is refused, never trained on in part."""
-    parsed = parse(path.read_bytes())
+    content = path.read_bytes()
+    try:
+        parsed = parse(content)
+    except DataError as error:
+        where = f"{path}, {error.where}" if error.where else str(path)
+        raise DataError(error.what, where=where, remedy=error.remedy) from error
     if parsed.skipped:
         issue = parsed.skipped[0]
         more = f" ({len(parsed.skipped) - 1} more rows are faulty)" if parsed.skipped[1:] else ""
@@ -259,6 +277,10 @@ def _read_conversations(path: Path) -> tuple[Conversation, ...]:
     return parsed.conversations
 
 
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19
+
+
 def _number(value: float | None, form: str) -> str:
     width = int(form.strip("+").split(".")[0])
     return "-".rjust(width) if value is None else format(value, form)
@@ -269,7 +291,7 @@ def _say(line: str) -> None:
 
 
 def _fail(line: str) -> int:
-    _say(f"error: {line}")
+    _say(f"error: {' '.join(line.split())}")
     return 1
 
 

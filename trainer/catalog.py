@@ -10,9 +10,10 @@ from typing import Literal
 
 from db.settings import Settings
 from trainer.config import EMBEDDED_MODEL
-from trainer.errors import ModelError
+from trainer.errors import ModelError, shortened
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+HUB_ID_LENGTH = 96
 SMALL_GPU_MODEL = "Qwen/Qwen3-0.6B"
 
 ModelSource = Literal["embedded", "hub", "local"]
@@ -96,18 +97,25 @@ def default_model() -> str:
 def find_model(settings: Settings, name: str) -> BaseModel:
     """Return what `name` means: a listed model, a folder of the user, or a hub id.
 
+    A folder comes back under its absolute path, which means the same from every working folder.
+
     Raises:
         ModelError: if it is none of the three.
     """
     for model in LISTED:
         if model.name == name:
             return _with_availability(settings, model)
-    if is_model_folder(Path(name).expanduser()):
-        title = Path(name).expanduser().resolve().name
+    folder = _folder_of(name)
+    if folder is not None and is_model_folder(folder):
         return BaseModel(
-            name=name, title=title, parameters="", source="local", hub_id=None, available=True
+            name=str(folder),
+            title=folder.name,
+            parameters="",
+            source="local",
+            hub_id=None,
+            available=True,
         )
-    if HUB_ID.fullmatch(name) and not Path(name).is_dir():
+    if HUB_ID.fullmatch(name) and folder is None and len(name) <= HUB_ID_LENGTH:
         title = name.rpartition("/")[2]
         model = BaseModel(name=name, title=title, parameters="", source="hub", hub_id=name)
         return _with_availability(settings, model)
@@ -127,7 +135,7 @@ def model_folder(settings: Settings, name: str) -> Path:
     """
     model = find_model(settings, name)
     if model.source == "local":
-        return Path(name).expanduser().resolve()
+        return Path(model.name)
     return pulled_folder(settings, model)
 
 
@@ -152,8 +160,18 @@ def _has_gpu() -> bool:
     return Path("/proc/driver/nvidia/gpus").is_dir() or shutil.which("nvidia-smi") is not None
 
 
+def _folder_of(name: str) -> Path | None:
+    """Return the folder that `name` is the path of, None if it is no folder's."""
+    try:
+        folder = Path(name).expanduser().resolve()
+        return folder if folder.is_dir() else None
+    except (OSError, RuntimeError, ValueError):  # too long, no such home, a NUL inside
+        return None
+
+
 def _unknown(name: str) -> ModelError:
-    if Path(name).expanduser().is_dir():
+    name = shortened(name)
+    if _folder_of(name) is not None:
         return ModelError(
             "this folder holds no config.json, so it is no model",
             where=f"model {name!r}",

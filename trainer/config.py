@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self, get_type_hints
 
-from trainer.errors import ConfigError
+from trainer.errors import ConfigError, shortened
 
 EMBEDDED_MODEL = "smollm2-135m"
+
+MANY = 10**300
+"""Whole numbers from here on do not fit into a float."""
 
 
 class Preset(StrEnum):
@@ -87,7 +90,7 @@ class Limits:
     def allow(self, value: float) -> bool:
         """Return whether `value` is finite and within the range."""
         above = value > self.low if self.exclusive else value >= self.low
-        return math.isfinite(value) and above and value <= self.high
+        return above and value <= self.high  # NaN is neither
 
     def __str__(self) -> str:
         """Return the range in words."""
@@ -287,7 +290,7 @@ class TrainConfig:
             limits: Limits | None = field.metadata["limits"]
             if limits is not None and not limits.allow(value):
                 raise ConfigError(
-                    f"{value!r} is out of range",
+                    f"{_shown(value)} is out of range",
                     where=f"setting {field.name}",
                     remedy=f"It must be {limits}.",
                 )
@@ -353,21 +356,25 @@ def parse_assignments(assignments: list[str]) -> dict[str, Any]:
         key, separator, text = assignment.partition("=")
         if not separator:
             raise ConfigError(
-                f"{assignment!r} is not of the form key=value",
+                f"{_shown(assignment)} is not of the form key=value",
                 where="--set",
                 remedy="For example: --set learning_rate=5e-5",
             )
         _known({key: text})
+        if key == "preset":
+            raise ConfigError("the preset is no setting", where="--set", remedy="Use --preset.")
         parsed[key] = _parse(key, text, types[key])
     return parsed
 
 
 def _known(data: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - from a file
+        raise ConfigError("the configuration is no JSON object", where="configuration")
     names = [field.name for field in dataclasses.fields(TrainConfig)]
     for key in data:
         if key not in names:
             raise ConfigError(
-                f"there is no setting named {key!r}",
+                f"there is no setting named {_shown(key)}",
                 where="configuration",
                 remedy=f"The settings are: {', '.join(names)}.",
             )
@@ -378,18 +385,27 @@ def _parse(name: str, text: str, kind: type[Any]) -> Any:
     try:
         return kind(text)
     except ValueError:
-        raise ConfigError(f"{text!r} is not {_describe(kind)}", where=f"setting {name}") from None
+        raise ConfigError(
+            f"{_shown(text)} is not {_describe(kind)}", where=f"setting {name}"
+        ) from None
 
 
 def _coerce(name: str, value: Any, kind: type[Any]) -> Any:
     """Return `value` as `kind`, allowing an int for a float and a string for an enum."""
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        return float(value) if abs(value) < MANY else math.inf
     if issubclass(kind, StrEnum) and isinstance(value, str):
         return _parse(name, value, kind)
     if type(value) is not kind:
-        raise ConfigError(f"{value!r} is not {_describe(kind)}", where=f"setting {name}")
+        raise ConfigError(f"{_shown(value)} is not {_describe(kind)}", where=f"setting {name}")
     return value
+
+
+def _shown(value: object) -> str:
+    try:
+        return shortened(repr(value))
+    except ValueError:  # more digits than Python prints
+        return "this number"
 
 
 def _describe(kind: type[Any]) -> str:

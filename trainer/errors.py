@@ -4,6 +4,11 @@ from db.enums import ErrorKind
 from db.errors import EveryTurnError
 
 
+def shortened(text: str, limit: int = 80) -> str:
+    """Return a text that came from outside, cut so that an error stays one readable line."""
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
 class TrainerError(EveryTurnError):
     """Base of the trainer's errors; `kind` is what the run's row and page show."""
 

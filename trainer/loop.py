@@ -24,10 +24,15 @@ from trainer.engine.client import TrainingClient
 from trainer.engine.losses import LossConfig
 from trainer.engine.metrics import TurnFigures, turn_figures
 from trainer.engine.types import AdamParams, Datum
-from trainer.errors import BadDataError, NotFiniteError
+from trainer.errors import BadDataError, CheckpointError, NotFiniteError
 from trainer.export import write_adapter
 from trainer.plan import Step, learning_rate, make_plan
-from trainer.runs.checkpoint import Progress, last_checkpoint, save_checkpoint
+from trainer.runs.checkpoint import (
+    Progress,
+    checkpoint_paths,
+    read_checkpoint,
+    save_checkpoint,
+)
 from trainer.runs.folder import RunFolder
 from trainer.runs.recorder import Recorder
 from trainer.samples import sample_after, sample_before
@@ -74,17 +79,15 @@ def train(
         NotFiniteError: if a loss or gradient is NaN or Inf; names step, conversation and turn.
     """
     started = time.perf_counter()
-    turns = prepare(conversations, config, client.get_tokenizer())
+    turns = prepare(conversations, config, client.get_tokenizer(), recorder)
     plan = make_plan(turns, config)
-    checkpoint = last_checkpoint(folder)
-    if checkpoint is None:
-        progress = _begin(conversations, turns, plan, config, client, folder, recorder)
-        if progress is None:
-            return Ending.STOPPED
-    else:
-        progress = checkpoint.progress
-        client.load_state_with_optimizer(str(checkpoint.state)).result()
-        recorder.rewind(progress.step - 1)
+    progress = (
+        _resume(turns, client, folder, recorder)
+        if checkpoint_paths(folder)
+        else _begin(conversations, turns, plan, config, client, folder, recorder)
+    )
+    if progress is None:
+        return Ending.STOPPED
 
     session = _Session(config=config, client=client, turns=turns, plan=plan, recorder=recorder)
     saved_at = time.perf_counter()
@@ -129,6 +132,37 @@ def _begin(
     return None if old_logprobs is None else Progress(step=0, old_logprobs=old_logprobs)
 
 
+def _resume(
+    turns: Sequence[TrainableTurn], client: TrainingClient, folder: RunFolder, recorder: Recorder
+) -> Progress:
+    """Load the newest checkpoint that is whole.
+
+    Raises:
+        CheckpointError: if none is, or they belong to other data.
+    """
+    responses = [len(turn.rendered.response_ids) for turn in turns]
+    for path in checkpoint_paths(folder):
+        try:
+            checkpoint = read_checkpoint(path)
+            client.load_state_with_optimizer(str(checkpoint.state)).result()
+        except CheckpointError as error:
+            recorder.note(f"checkpoint {path.name} is damaged and passed over ({error.what})")
+            continue
+        if [len(turn) for turn in checkpoint.progress.old_logprobs] != responses:
+            raise CheckpointError(
+                "the data or settings are no longer those that the run began with",
+                where=str(folder.path),
+                remedy="Launch a new run with the present data.",
+            )
+        recorder.rewind(checkpoint.progress.step - 1)
+        return checkpoint.progress
+    raise CheckpointError(
+        "none of its checkpoints can be read",
+        where=str(folder.checkpoints),
+        remedy="Delete that folder to begin the run anew.",
+    )
+
+
 def _last_word(ending: Ending, steps: int, planned: int) -> str:
     if ending is Ending.EARLY:
         return f"It ended early, at step {steps} of {planned}: the KL limit was passed."
@@ -136,9 +170,12 @@ def _last_word(ending: Ending, steps: int, planned: int) -> str:
 
 
 def prepare(
-    conversations: Sequence[Conversation], config: TrainConfig, tokenizer: Tokenizer
+    conversations: Sequence[Conversation],
+    config: TrainConfig,
+    tokenizer: Tokenizer,
+    recorder: Recorder,
 ) -> list[TrainableTurn]:
-    """Return the turns to train on.
+    """Return the turns to train on; what is left out is named in the log.
 
     Raises:
         BadDataError: if the data cannot be trained on, with the reason.
@@ -147,6 +184,7 @@ def prepare(
     for problem in find_problems(conversations, table, config):
         if problem.blocking:
             raise BadDataError(problem.text, where="data")
+        recorder.note(problem.text)
     return trainable_turns(table, config)
 
 

@@ -105,7 +105,7 @@ def load_tokenizer(settings: Settings, name: str) -> PreTrainedTokenizerBase:
     folder = pull(settings, name)
     try:
         return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # the files are other people's: any error can come of them
         raise ModelError(
             f"the tokenizer cannot be read ({_first_line(error)})",
             where=str(folder),
@@ -133,17 +133,18 @@ def load_base_model(settings: Settings, name: str, *, device: torch.device) -> P
     progress_bars = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
     try:
-        model = cast(
-            PreTrainedModel,
-            AutoModelForCausalLM.from_pretrained(
-                folder,
-                dtype=dtype,
-                local_files_only=True,
-                trust_remote_code=False,
-                use_safetensors=True,
-            ),
+        loaded = AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=dtype,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
         )
-    except (OSError, ValueError, KeyError) as error:
+        model, report = cast(tuple[PreTrainedModel, dict[str, set[str]]], loaded)
+    except (MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:  # the files are other people's: any error can come of them
         raise ModelError(
             f"the model cannot be loaded ({_first_line(error)})",
             where=str(folder),
@@ -152,6 +153,13 @@ def load_base_model(settings: Settings, name: str, *, device: torch.device) -> P
     finally:
         if progress_bars:
             transformers_logging.enable_progress_bar()
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise ModelError(
+            f"{len(missing)} of the model's weights are missing, {missing[0]} among them",
+            where=str(folder),
+            remedy="Delete the folder and pull the model again, or choose another model.",
+        )
     return model.to(device).eval().requires_grad_(False)  # pyright: ignore[reportArgumentType]
 
 

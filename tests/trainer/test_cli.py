@@ -1,11 +1,14 @@
 """The command line that scripts rely on: files, JSON, exit statuses, one readable line."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 from peft import PeftModel
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from db.settings import Settings
@@ -142,6 +145,9 @@ def test_a_folder_that_is_taken_is_refused(
         (["--set", "gamma=2"], "gamma"),
         (["--set", "gama=1"], "gama"),
         (["--set", "epochs"], "key=value"),
+        (["--set", "preset=recipe"], "--preset"),
+        (["--set", f"epochs={'9' * 400}"], "epochs"),
+        (["--set", f"gamma={'9' * 400}"], "gamma"),
         (["--model", "nobody/has this"], "nobody/has this"),
     ],
 )
@@ -204,3 +210,132 @@ def test_resume_refuses_what_is_no_run(
 ) -> None:
     assert main(["resume", str(tmp_path)]) == 1
     assert "config.json" in error_line(capsys)
+
+
+def stop_after_first_epoch(out: Path) -> None:
+    """Undo the end of a finished two-epoch run, so that it can be resumed."""
+    shutil.rmtree(out / "adapter")
+    shutil.rmtree(out / "checkpoints" / "00000002")
+
+
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
+    settings: Settings, data: Path, tiny_llama: Path, tmp_path: Path
+) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    for out in (whole, broken):
+        assert train(data, tiny_llama, out, "--set", "epochs=3") == 0
+    shutil.rmtree(broken / "adapter")
+    newest = max((broken / "checkpoints").iterdir())
+    for file in newest.rglob("*.safetensors"):
+        file.write_bytes(file.read_bytes()[:40])
+    assert main(["resume", str(broken)]) == 0
+    assert (broken / "metrics.jsonl").read_text() == (whole / "metrics.jsonl").read_text()
+    weights = [out / "adapter" / "adapter_model.safetensors" for out in (whole, broken)]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+def test_a_run_whose_data_changed_is_not_resumed(
+    settings: Settings,
+    data: Path,
+    tiny_llama: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "run"
+    assert train(data, tiny_llama, out) == 0
+    stop_after_first_epoch(out)
+    lines = (out / "data.jsonl").read_text().splitlines(keepends=True)
+    (out / "data.jsonl").write_text(lines[0])
+    assert main(["resume", str(out)]) == 1
+    assert "no longer those" in capsys.readouterr().err.splitlines()[-1]
+    (out / "data.jsonl").write_text(lines[0] + '{"messages": 3}\n')
+    assert main(["resume", str(out)]) == 1
+    assert "damaged" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_second_process_is_kept_out_of_a_runs_folder(
+    settings: Settings,
+    data: Path,
+    tiny_llama: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "run"
+    assert train(data, tiny_llama, out) == 0
+    stop_after_first_epoch(out)
+    with FileLock(out / ".lock"):
+        assert main(["resume", str(out)]) == 1
+    assert "another process" in capsys.readouterr().err.splitlines()[-1]
+    assert main(["resume", str(out)]) == 0
+
+
+def test_a_model_with_weights_missing_is_refused_and_leaves_no_folder(
+    settings: Settings,
+    data: Path,
+    tiny_llama: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(tiny_llama, model)
+    weights = load_file(model / "model.safetensors")
+    kept = {name: value for name, value in weights.items() if "layers.1" not in name}
+    save_file(kept, model / "model.safetensors", metadata={"format": "pt"})
+    assert train(data, model, tmp_path / "out") == 1
+    assert "weights are missing" in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("model.safetensors", b"garbage"),
+        ("model.safetensors", b""),
+        ("config.json", b"[]"),
+        ("tokenizer_config.json", b"[]"),
+        ("tokenizer.json", b"{"),
+    ],
+)
+def test_a_damaged_model_folder_is_one_line(
+    settings: Settings,
+    data: Path,
+    tiny_llama: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    file: str,
+    content: bytes,
+) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(tiny_llama, model)
+    (model / file).write_bytes(content)
+    assert train(data, model, tmp_path / "out") == 1
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("error: ") and str(model) in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_left_out_is_said(
+    settings: Settings,
+    data: Path,
+    tiny_llama: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert train(data, tiny_llama, tmp_path / "run", "--set", "max_context_tokens=30") == 0
+    assert "the context limit is 30" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["resume", "\N{SUPERSCRIPT TWO}"],
+        ["export", "\N{SUPERSCRIPT TWO}", "--to", "adapter", "--out", "x"],
+        ["pull", "~nobody-here/x"],
+        ["pull", "x" * 5000],
+    ],
+)
+def test_odd_names_are_one_line(
+    settings: Settings, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert main(arguments) == 1
+    assert len(error_line(capsys)) < 600

@@ -67,17 +67,24 @@ class RenderedTurn:
 
 
 def render_conversation(
-    conversation: Conversation, tokenizer: Tokenizer, rendering: Rendering
+    conversation: Conversation, tokenizer: Tokenizer, rendering: Rendering, *, name: str = ""
 ) -> list[RenderedTurn]:
     """Return the rendered assistant turns of a conversation, in order.
+
+    Args:
+        conversation: What was said.
+        tokenizer: The base model's.
+        rendering: How texts become one prompt.
+        name: What errors call the conversation; its title if empty.
 
     Raises:
         ChatTemplateError: if the model has no chat template, or it refuses the conversation.
         BadDataError: if a turn has neither a prompt nor a start token to predict it from.
     """
+    name = name or f"conversation {conversation.title!r}"
     if rendering is Rendering.PLAIN:
-        return _render_plain(conversation, tokenizer)
-    return _render_template(conversation, tokenizer)
+        return _render_plain(conversation, tokenizer, name)
+    return _render_template(conversation, tokenizer, name)
 
 
 def chat_messages(conversation: Conversation) -> list[dict[str, Any]]:
@@ -97,7 +104,9 @@ def render_prompt(
     return tokenizer.encode(text, add_special_tokens=False)
 
 
-def _render_plain(conversation: Conversation, tokenizer: Tokenizer) -> list[RenderedTurn]:
+def _render_plain(
+    conversation: Conversation, tokenizer: Tokenizer, name: str
+) -> list[RenderedTurn]:
     """The seed's way: texts joined by one space, prompt and reply each encoded on its own."""
     texts = [conversation.system] if conversation.system else []
     turns: list[RenderedTurn] = []
@@ -107,7 +116,7 @@ def _render_plain(conversation: Conversation, tokenizer: Tokenizer) -> list[Rend
             turns.append(
                 RenderedTurn(
                     turn=len(turns),
-                    prompt_ids=tuple(prompt_ids) or (_start_token(conversation, tokenizer),),
+                    prompt_ids=tuple(prompt_ids) or (_start_token(name, tokenizer),),
                     response_ids=tuple(tokenizer.encode(message.content)),
                 )
             )
@@ -115,14 +124,14 @@ def _render_plain(conversation: Conversation, tokenizer: Tokenizer) -> list[Rend
     return turns
 
 
-def _start_token(conversation: Conversation, tokenizer: Tokenizer) -> int:
+def _start_token(name: str, tokenizer: Tokenizer) -> int:
     for name in ("bos_token", "eos_token"):
         token_id = _control_token(tokenizer, name)
         if token_id is not None:
             return token_id
     raise BadDataError(
         "the first message is a reply, and the model has no start token to predict it from",
-        where=f"conversation {conversation.title!r}, turn 1",
+        where=f"{name}, turn 1",
         remedy="Put a user message before it, or use the template rendering.",
     )
 
@@ -132,7 +141,9 @@ def _control_token(tokenizer: Tokenizer, name: str) -> int | None:
     return None if token is None else int(tokenizer.convert_tokens_to_ids(str(token)))
 
 
-def _render_template(conversation: Conversation, tokenizer: Tokenizer) -> list[RenderedTurn]:
+def _render_template(
+    conversation: Conversation, tokenizer: Tokenizer, name: str
+) -> list[RenderedTurn]:
     if not tokenizer.chat_template:
         raise ChatTemplateError(
             "the model has no chat template",
@@ -151,7 +162,7 @@ def _render_template(conversation: Conversation, tokenizer: Tokenizer) -> list[R
         except ChatTemplateError as error:
             raise ChatTemplateError(
                 error.what,
-                where=f"conversation {conversation.title!r}, turn {len(turns) + 1}",
+                where=f"{name}, turn {len(turns) + 1}",
                 remedy=error.remedy,
             ) from error
     return turns

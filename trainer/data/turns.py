@@ -34,7 +34,7 @@ class Turn:
     @property
     def place(self) -> str:
         """Where the turn is, in words that a person can find it by."""
-        return f"conversation {self.conversation + 1} ({self.title!r}), turn {self.turn + 1}"
+        return f"{_name(self.conversation, self.title)}, turn {self.turn + 1}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +84,9 @@ def build_turns(
     )
     turns: list[Turn] = []
     for index, (conversation, credit) in enumerate(zip(conversations, credits, strict=True)):
+        title = conversation.title or f"untitled {index + 1}"
         rendered: Sequence[RenderedTurn | None] = (
-            render_conversation(conversation, tokenizer, config.rendering)
+            render_conversation(conversation, tokenizer, config.rendering, name=_name(index, title))
             if tokenizer
             else [None] * len(credit)
         )
@@ -95,13 +96,17 @@ def build_turns(
                 Turn(
                     conversation=index,
                     turn=turn,
-                    title=conversation.title or f"untitled {index + 1}",
+                    title=title,
                     text=message.content,
                     credit=one,
                     rendered=ids,
                 )
             )
     return turns
+
+
+def _name(index: int, title: str) -> str:
+    return f"conversation {index + 1} ({title!r})"
 
 
 def trainable_turns(turns: Sequence[Turn], config: TrainConfig) -> list[TrainableTurn]:

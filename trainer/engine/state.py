@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from trainer.engine.adapter import read_adapter_tensors
@@ -61,7 +62,12 @@ def read_state(
     if optimizer is None:
         return
     optimizer.read(folder / OPTIMIZER_FILE)
-    random = load_file(folder / RANDOM_FILE)
+    try:
+        random = load_file(folder / RANDOM_FILE)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(
+            f"{RANDOM_FILE} cannot be read ({error})", where=str(folder)
+        ) from error
     torch.set_rng_state(random["cpu"])
     if policy.device.type == "cuda" and "cuda" in random:
         torch.cuda.set_rng_state(random["cuda"], policy.device)

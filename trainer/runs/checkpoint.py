@@ -86,24 +86,22 @@ def save_checkpoint(
         shutil.rmtree(old)
 
 
-def last_checkpoint(folder: RunFolder) -> Checkpoint | None:
-    """Return the newest checkpoint of a run, None if it has none.
+def checkpoint_paths(folder: RunFolder) -> list[Path]:
+    """Return the folders of a run's checkpoints, newest first."""
+    return _paths(folder)[::-1]
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Return a checkpoint.
 
     Raises:
-        CheckpointError: if the newest checkpoint cannot be read.
+        CheckpointError: if it is damaged.
     """
-    paths = _paths(folder)
-    if not paths:
-        return None
-    data = read_json(paths[-1] / "progress.json")
+    data = read_json(path / "progress.json")
     try:
-        return Checkpoint(path=paths[-1], progress=Progress.from_json(data))
+        return Checkpoint(path=path, progress=Progress.from_json(data))
     except (KeyError, TypeError) as error:
-        raise CheckpointError(
-            f"progress.json lacks {error}",
-            where=str(paths[-1]),
-            remedy="Delete that folder to go on from the checkpoint before it.",
-        ) from error
+        raise CheckpointError(f"progress.json lacks {error}", where=str(path)) from error
 
 
 def _paths(folder: RunFolder) -> list[Path]:

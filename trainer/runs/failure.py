@@ -1,6 +1,7 @@
 """An exception becomes what the run's page shows: its kind, and words that a person can act on."""
 
 import errno
+import os
 from dataclasses import dataclass
 
 from db.enums import ErrorKind
@@ -14,6 +15,19 @@ class Failure:
 
     kind: ErrorKind
     text: str
+
+
+EVERYDAY = (
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY),
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.EINVAL),
+)
+"""What the system says of a wrong path: nothing that anybody should report."""
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether the disk was full; libraries that wrap the system's error keep its words."""
+    words = os.strerror(errno.ENOSPC)
+    return (isinstance(error, OSError) and error.errno == errno.ENOSPC) or words in str(error)
 
 
 def explain(error: BaseException) -> Failure:
@@ -30,11 +44,17 @@ def explain(error: BaseException) -> Failure:
             "The machine ran out of memory. Halve the setting token_budget (Tokens a pass), or "
             "leave out the longest conversations.",
         )
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+    if is_disk_full(error):
         return Failure(
             ErrorKind.DISK_FULL,
-            f"No space is left on the disk (writing {error.filename or 'a file of the run'}). "
-            "Free some space, then resume the run.",
+            "No space is left on the disk that holds the run's folder. Free some space, then "
+            "resume the run or launch it again.",
+        )
+    if isinstance(error, OSError) and error.errno in EVERYDAY:
+        return Failure(
+            ErrorKind.UNEXPECTED,
+            f"{error.filename or 'A file'}: {(error.strerror or 'it cannot be used').lower()}. "
+            "Check the name, that it exists, and its permissions.",
         )
     return Failure(
         ErrorKind.UNEXPECTED,

@@ -59,6 +59,17 @@ class RunFolder:
         """One folder a checkpoint, named by its optimiser step."""
         return self.path / "checkpoints"
 
+    def require(self) -> None:
+        """Raise CheckpointError unless the folder is there with what a run begins from."""
+        for file in (self.config, self.data):
+            if not file.exists():
+                raise CheckpointError(
+                    f"{file.name} is missing: this is not the folder of a run, or part of it "
+                    "was deleted",
+                    where=str(self.path),
+                    remedy="Launch the run anew.",
+                )
+
     def log_tail(self, lines: int = 20, limit_bytes: int = 64_000) -> str:
         """Return the last lines of the log, empty if there is none."""
         if not self.log.exists():

@@ -9,9 +9,12 @@ from db import commands, queries
 from db.engine import Database
 from db.enums import ErrorKind, RunStatus
 from db.formats import write
-from db.records import Run
+from db.records import Conversation, Run
+from trainer.catalog import find_model
 from trainer.config import TrainConfig
+from trainer.errors import DiskFullError, TrainerError
 from trainer.preview import preview, refuse_blocked
+from trainer.runs.failure import explain
 from trainer.runs.folder import RunFolder, sha256_of, write_json, write_text
 from trainer.runs.process import start_time
 
@@ -43,8 +46,11 @@ def start_run(
 
     Raises:
         BadDataError: if the data cannot be trained on (see `trainer.preview`).
+        ModelError: if there is no such base model.
+        DiskFullError, TrainerError: if the run's folder cannot be written.
     """
     conversations = queries.conversations(database, list(conversation_ids))
+    config = config.replace(base_model=find_model(database.settings, config.base_model).name)
     table = preview(conversations, config)
     refuse_blocked(table)
     run = commands.create_run(
@@ -58,13 +64,32 @@ def start_run(
     )
     if run.snapshot_sha256:
         return run
+    try:
+        _freeze(database, run, conversations, config)
+    except OSError as error:
+        failure = explain(error)
+        commands.end_run(
+            database,
+            run.id,
+            RunStatus.FAILED,
+            error_kind=failure.kind,
+            error_text=failure.text,
+        )
+        kind = DiskFullError if failure.kind is ErrorKind.DISK_FULL else TrainerError
+        raise kind(failure.text, where=f"run {run.id}") from error
+    start_waiting(database)
+    return queries.run(database, run.id)
+
+
+def _freeze(
+    database: Database, run: Run, conversations: Sequence[Conversation], config: TrainConfig
+) -> None:
+    """Write the run's own copy of configuration and data; from then on it can be claimed."""
     folder = RunFolder(database.settings.run_dir(run.id))
     folder.path.mkdir(parents=True, exist_ok=True)
     write_json(folder.config, config.to_json())
     write_text(folder.data, write(conversations, "native"))
     commands.set_snapshot(database, run.id, sha256_of(folder.data))
-    start_waiting(database)
-    return queries.run(database, run.id)
 
 
 def start_waiting(database: Database) -> Run | None:
@@ -94,7 +119,9 @@ def resume_run(database: Database, run_id: int) -> Run:
 
     Raises:
         ConflictError: if the run has not ended, or has finished.
+        CheckpointError: if the run's folder is gone.
     """
+    RunFolder(database.settings.run_dir(run_id)).require()
     commands.requeue_run(database, run_id)
     start_waiting(database)
     return queries.run(database, run_id)
@@ -123,7 +150,7 @@ def _spawn(database: Database, run: Run) -> int:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            cwd=folder.path,
+            cwd=settings.home,
             env=environment,
         )
     return process.pid

@@ -1,6 +1,7 @@
 """Where a run's figures go: to files in its folder, and for runs of the app to the database too."""
 
 import json
+import math
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -37,14 +38,18 @@ class Recorder(Protocol):
         """Say how far the run is (0 to 1) and what it does; return whether it has to stop."""
         ...
 
+    def note(self, text: str) -> None:
+        """Put something worth knowing into the log."""
+        ...
+
 
 class FileRecorder:
     """Writes `metrics.jsonl`, one line a turn and epoch, and prints progress."""
 
-    def __init__(self, metrics: Path, *, output: TextIO = sys.stderr) -> None:
-        """Record into `metrics`, which is appended to; print one line a step to `output`."""
+    def __init__(self, metrics: Path, *, output: TextIO | None = None) -> None:
+        """Append to `metrics`; print one line a step to `output` (standard error if None)."""
         self._metrics = metrics
-        self._output = output
+        self._output = output or sys.stderr
         self._message = ""
         self._stop = threading.Event()
 
@@ -68,7 +73,7 @@ class FileRecorder:
         kept = [
             line
             for line in self._metrics.read_text(encoding="utf-8").splitlines(keepends=True)
-            if line.endswith("\n") and json.loads(line)["step"] <= step
+            if _step_of(line) <= step
         ]
         self._metrics.write_text("".join(kept), encoding="utf-8")
 
@@ -78,6 +83,10 @@ class FileRecorder:
             self._message = message
             self._print(f"{share:4.0%}  {message}")
         return self._stop.is_set()
+
+    def note(self, text: str) -> None:
+        """Print the text."""
+        self._print(f"note: {text}")
 
     def stop(self) -> None:
         """Make the next `progress` ask for a stop; may be called from a signal handler."""
@@ -119,6 +128,10 @@ class DatabaseRecorder:
         signalled = self._files.progress(share, message)
         return self._beat() or signalled
 
+    def note(self, text: str) -> None:
+        """Put the text into the log."""
+        self._files.note(text)
+
     def stop(self) -> None:
         """Make the next `progress` ask for a stop; may be called from a signal handler."""
         self._files.stop()
@@ -144,3 +157,11 @@ class DatabaseRecorder:
     def _beat(self) -> bool:
         share, message = self._state
         return commands.heartbeat(self._database, self._run_id, progress=share, message=message)
+
+
+def _step_of(line: str) -> float:
+    """Return the step of a line of metrics; infinite for one that a crash cut short."""
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return math.inf

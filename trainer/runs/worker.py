@@ -5,22 +5,31 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
+
+from filelock import FileLock, Timeout
 
 from db import commands, queries
 from db.engine import Database
-from db.enums import ArtifactKind, RunStatus
+from db.enums import ArtifactKind, ErrorKind, RunStatus
 from db.errors import ConflictError
 from db.formats import parse
 from db.settings import Settings
 from trainer.config import TrainConfig
 from trainer.engine.client import ServiceClient
+from trainer.errors import BadDataError
 from trainer.loop import Ending, train
-from trainer.runs.failure import explain
+from trainer.runs.failure import Failure, explain
 from trainer.runs.folder import RunFolder, read_json, sha256_of, size_of
 from trainer.runs.launch import start_waiting
 from trainer.runs.process import is_alive, own_start_time
 from trainer.runs.recorder import DatabaseRecorder, FileRecorder, Recorder
+
+FOLDER_GONE = Failure(
+    ErrorKind.UNEXPECTED, "The run's folder was deleted while it ran. Launch the run anew."
+)
 
 ENDINGS = {
     Ending.FINISHED: RunStatus.FINISHED,
@@ -31,8 +40,21 @@ ENDINGS = {
 
 def run_folder(folder: RunFolder, recorder: Recorder, settings: Settings) -> Ending:
     """Train what the folder's `config.json` and `data.jsonl` say, or go on with it."""
+    with _locked(folder):
+        return _run(folder, recorder, settings)
+
+
+def _run(folder: RunFolder, recorder: Recorder, settings: Settings) -> Ending:
+    folder.require()
     config = TrainConfig.from_json(read_json(folder.config))
-    conversations = parse(folder.data.read_bytes(), format="native").conversations
+    parsed = parse(folder.data.read_bytes(), format="native")
+    if parsed.skipped:
+        raise BadDataError(
+            f"row {parsed.skipped[0].row} of the run's own copy of the data is damaged",
+            where=str(folder.data),
+            remedy="Launch the run anew.",
+        )
+    conversations = parsed.conversations
     recorder.progress(0.0, f"loading {config.base_model}")
     started = time.perf_counter()
     client = ServiceClient(device=config.device, settings=settings).create_lora_training_client(
@@ -45,6 +67,25 @@ def run_folder(folder: RunFolder, recorder: Recorder, settings: Settings) -> End
     )
     load_s = time.perf_counter() - started
     return train(conversations, config, client, folder, recorder, settings, load_s=load_s)
+
+
+@contextmanager
+def _locked(folder: RunFolder) -> Iterator[None]:
+    """Keep every other process out of the folder while the block runs."""
+    folder.require()
+    lock = FileLock(folder.path / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise ConflictError(
+            "another process is at work on this run",
+            where=str(folder.path),
+            remedy="Wait for its end, or stop it.",
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def work(database: Database, run_id: int) -> RunStatus:
@@ -61,13 +102,20 @@ def work(database: Database, run_id: int) -> RunStatus:
     recorder = DatabaseRecorder(database, run_id, FileRecorder(folder.metrics))
     stop_on_signals(recorder)
     try:
+        folder.require()
+        if sha256_of(folder.data) != queries.run(database, run_id).snapshot_sha256:
+            raise BadDataError(
+                "the run's own copy of the data was changed after the launch",
+                where=str(folder.data),
+                remedy="Launch the run anew.",
+            )
         with recorder.heartbeat():
             ending = run_folder(folder, recorder, database.settings)
         _record_artifacts(database, run_id, folder)
         commands.end_run(database, run_id, ENDINGS[ending])
     except Exception as error:  # noqa: BLE001 - the process edge: the failure is stored on the run
         traceback.print_exc(file=sys.stderr)
-        failure = explain(error)
+        failure = explain(error) if folder.path.is_dir() else FOLDER_GONE
         commands.end_run(
             database,
             run_id,

@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from trainer.errors import CheckpointError
-from trainer.runs.checkpoint import KEPT, Progress, last_checkpoint, save_checkpoint
+from trainer.runs.checkpoint import (
+    KEPT,
+    Progress,
+    checkpoint_paths,
+    read_checkpoint,
+    save_checkpoint,
+)
 from trainer.runs.folder import RunFolder, atomic_folder, read_json, sha256_of, write_json
 
 
@@ -48,13 +54,12 @@ def test_the_hash_of_a_folder_sees_names_and_contents(tmp_path: Path) -> None:
 
 def test_the_newest_checkpoint_comes_back_bit_by_bit_and_older_ones_go(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    assert last_checkpoint(folder) is None
+    assert checkpoint_paths(folder) == []
     progress = Progress(step=0, old_logprobs=((-0.1, 1 / 3), (-1e-17,)))
     for _ in range(4):
         save_checkpoint(folder, progress, lambda path: path.mkdir())
         progress = progress.after_step(seconds=0.1, computed_tokens=7)
-    checkpoint = last_checkpoint(folder)
-    assert checkpoint is not None
+    checkpoint = read_checkpoint(checkpoint_paths(folder)[0])
     assert checkpoint.progress.step == 3
     assert checkpoint.progress.old_logprobs == progress.old_logprobs
     assert checkpoint.progress.computed_tokens == 21
@@ -71,8 +76,8 @@ def test_a_checkpoint_that_fails_leaves_the_one_before(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match="full"):
         save_checkpoint(folder, Progress(step=2, old_logprobs=()), fail)
-    checkpoint = last_checkpoint(folder)
-    assert checkpoint is not None and checkpoint.progress.step == 1
+    (path,) = checkpoint_paths(folder)
+    assert read_checkpoint(path).progress.step == 1
 
 
 def test_the_log_tail_of_a_huge_log_is_short(tmp_path: Path) -> None:
