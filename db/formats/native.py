@@ -73,12 +73,18 @@ def _parse_row(row: object, notes: Notes) -> Conversation:
 def _parse_message(data: JsonObject, path: str, notes: Notes) -> Message:
     remark_others(data, MESSAGE_KEYS | _OWN_MESSAGE_KEYS, "messages[]", notes)
     said = parse_message(data, path, notes)
-    scores = _parse_scores(data, "scores", path, notes)
+    scores = said.scores + _parse_scores(data, "scores", path, notes)
     if scores and said.role is not Role.ASSISTANT:
         raise RowError(
             f"a {said.role} message carries a score",
             where=join(path, "scores"),
             remedy="Only replies of the assistant are scored.",
+        )
+    if said.scores and any(score.rater == IMPORTED_RATER for score in scores[1:]):
+        raise RowError(
+            f"{IMPORTED_RATER!r} scores it twice",
+            where=join(path, "score"),
+            remedy='Keep either "score" or the score without a rater in "scores".',
         )
     token_ids = _optional_token_ids(data, path)
     logprobs = _optional_logprobs(data, path)

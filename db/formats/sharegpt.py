@@ -1,5 +1,6 @@
 """The ShareGPT format: {"conversations": [{"from", "value"}]}, or the bare list."""
 
+from dataclasses import replace
 from typing import cast
 
 from db.formats.fields import (
@@ -17,6 +18,7 @@ from db.formats.messages import (
     lift_system,
     make_message,
     parse_message,
+    parse_short_score,
     require_messages,
 )
 from db.formats.result import Format, Notes
@@ -55,9 +57,10 @@ def _parse_entry(entry: JsonObject, path: str, notes: Notes) -> Message:
     if "from" not in entry and "role" in entry:
         remark_others(entry, MESSAGE_KEYS, "conversations[]", notes)
         return parse_message(entry, path, notes)
-    remark_others(entry, frozenset({"from", "value"}), "conversations[]", notes)
+    remark_others(entry, frozenset({"from", "value", "score"}), "conversations[]", notes)
     role_name = required_text(entry, "from", path)
-    return make_message(role_name, required_text(entry, "value", path), f"{path}.from", notes)
+    said = make_message(role_name, required_text(entry, "value", path), f"{path}.from", notes)
+    return replace(said, scores=parse_short_score(entry, said.role, path))
 
 
 SHAREGPT = Format(name="sharegpt", recognises=_recognises, parse_row=_parse_row)

@@ -49,6 +49,42 @@ def test_recipe_reads_rewards_and_tells_zero_from_missing() -> None:
     ]
 
 
+SCORED = [
+    {"role": "user", "content": "a", "score": None},
+    {"role": "assistant", "content": "b", "score": 0},
+    {"role": "assistant", "content": "c", "score": -0.5},
+    {"role": "assistant", "content": "d", "score": None},
+    {"role": "assistant", "content": "e"},
+]
+
+
+@pytest.mark.parametrize("format", ["auto", "native", "openai"])
+def test_a_reply_may_carry_its_score_directly(format: str) -> None:
+    assert values(parsed({"messages": SCORED}, format=format)[0]) == [[0.0], [-0.5], [], []]
+
+
+def test_sharegpt_and_a_bare_list_of_messages_may_carry_scores_too() -> None:
+    spoken = [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b", "score": 0.25}]
+    assert values(parsed({"conversations": spoken})[0]) == [[0.25]]
+    result = parse(json.dumps(SCORED).encode())
+    assert values(result.conversations[0]) == [[0.0], [-0.5], [], []]
+    assert result.warnings == ()
+
+
+def test_a_direct_score_stands_beside_those_of_other_raters() -> None:
+    row = {"role": "assistant", "content": "b", "score": 1, "scores": [{"rater": "r", "value": 0}]}
+    (conversation,) = parsed({"messages": [row]})
+    assert conversation.messages[0].scores == (
+        Score(rater="imported", value=1.0),
+        Score(rater="r", value=0.0),
+    )
+    assert parsed(json.loads(write([conversation], "native"))) == [conversation]
+
+
+def values(conversation: Conversation) -> list[list[float]]:
+    return [[s.value for s in m.scores] for m in conversation.assistant_messages]
+
+
 def test_openai_joins_parts_lifts_the_system_prompt_and_keeps_tool_calls() -> None:
     (conversation,) = parsed(
         {
