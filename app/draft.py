@@ -27,13 +27,20 @@ class DraftMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """Everything the editor holds. `conversation_id` is None for a new conversation."""
+    """Everything the editor holds.
+
+    Attributes:
+        conversation_id: The conversation that is edited; None for a new one.
+        at: Index of the message that was added or moved last: its page is the one to show.
+        stored: The conversation as the database has it; None for a new one.
+    """
 
     conversation_id: int | None = None
     title: str = ""
     system: str = ""
     tags: tuple[str, ...] = ()
     messages: tuple[DraftMessage, ...] = ()
+    at: int = 0
     stored: Conversation | None = None
 
 
@@ -69,19 +76,20 @@ def with_message_below(draft: Draft, index: int) -> Draft:
     role = Role.ASSISTANT if above in (Role.USER, Role.TOOL) else Role.USER
     messages = list(draft.messages)
     messages.insert(index + 1, DraftMessage(role=role))
-    return replace(draft, messages=tuple(messages))
+    return replace(draft, messages=tuple(messages), at=index + 1)
 
 
 def with_move(draft: Draft, index: int, by: int) -> Draft:
     """Move message `index` up (-1) or down (+1)."""
     messages = list(draft.messages)
     messages.insert(index + by, messages.pop(index))
-    return replace(draft, messages=tuple(messages))
+    return replace(draft, messages=tuple(messages), at=index + by)
 
 
 def without_message(draft: Draft, index: int) -> Draft:
     """Take message `index` out."""
-    return replace(draft, messages=draft.messages[:index] + draft.messages[index + 1 :])
+    messages = draft.messages[:index] + draft.messages[index + 1 :]
+    return replace(draft, messages=messages, at=max(0, min(index, len(messages) - 1)))
 
 
 def conversation_from(draft: Draft) -> Conversation:

@@ -75,6 +75,11 @@ def widget_value(key: str) -> object:
     return st.session_state[key]
 
 
+def typed(key: str, default: T) -> T:
+    """Return what the widget with this key holds, `default` if it is not on the page."""
+    return st.session_state.get(key, default)
+
+
 def widget_texts(key: str) -> tuple[str, ...]:
     """Return the chosen texts of a multiselect; only valid inside its callback."""
     return tuple(st.session_state[key])

@@ -10,27 +10,30 @@ from app import draft as drafts
 from app.components.errors import shown
 from app.components.label_actions import own_score
 from app.components.layout import reading_page
-from app.components.transcript import AVATARS
+from app.components.transcript import AVATARS, page_of_messages
 from app.draft import Draft, DraftMessage
 from db import commands
 from db.enums import Role
 from db.records import SCORE_MAX, SCORE_MIN, Conversation, User
+
+PAGE_MESSAGES = 20
+"""More messages than this are edited page by page: each is half a dozen fields and buttons."""
 
 ROLES = [Role.USER, Role.ASSISTANT, Role.TOOL, Role.SYSTEM]
 
 
 def render_editor(user: User, conversation: Conversation | None) -> None:
     """Edit a stored conversation, or write a new one; nothing is stored before "Save"."""
-    draft = _current(user, conversation)
+    draft = _with_typed(_current(user, conversation))
     top = st.container()
     draft = _head(draft)
-    draft = replace(
-        draft,
-        messages=tuple(
-            _message(message, index, len(draft.messages))
-            for index, message in enumerate(draft.messages)
-        ),
-    )
+    messages = list(draft.messages)
+    count = len(messages)
+    key = f"draft.{draft.conversation_id}"
+    first = page_of_messages(count, key=key, shown=draft.at, size=PAGE_MESSAGES)
+    for index in range(first, min(first + PAGE_MESSAGES, count)):
+        messages[index] = _message(messages[index], index, count)
+    draft = replace(draft, messages=tuple(messages))
     state.DRAFT.set(draft)
     if not draft.messages:
         st.button("Add a message", icon=":material/add:", on_click=_add, args=(-1,))
@@ -54,6 +57,25 @@ def _current(user: User, conversation: Conversation | None) -> Draft:
     if conversation is None:
         return drafts.new_draft()
     return drafts.draft_of(conversation, user.name)
+
+
+def _with_typed(draft: Draft) -> Draft:
+    """Return the draft with what was typed last.
+
+    A text and the click that turns the page can arrive together; then the text's field is not
+    drawn any more, and only the session still holds what was typed.
+    """
+    return replace(draft, messages=tuple(_typed(message) for message in draft.messages))
+
+
+def _typed(message: DraftMessage) -> DraftMessage:
+    key = f"draft.{message.uid}"
+    content = state.typed(f"{key}.content", message.content) or ""
+    role = state.typed(f"{key}.role", message.role)
+    value = state.typed(f"{key}.score", message.value)
+    if (role, content, value) == (message.role, message.content, message.value):
+        return message
+    return replace(message, role=role, content=content, value=value)
 
 
 def _head(draft: Draft) -> Draft:
@@ -85,6 +107,8 @@ def _message(message: DraftMessage, index: int, count: int) -> DraftMessage:
     key = f"draft.{message.uid}"
     with st.chat_message(message.role, avatar=AVATARS[message.role]):
         with st.container(horizontal=True, vertical_alignment="bottom"):
+            if count > PAGE_MESSAGES:
+                st.text(f"{index + 1:,}", width="content")
             role = st.selectbox(
                 f"Role of message {index + 1}",
                 ROLES,

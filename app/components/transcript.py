@@ -40,24 +40,21 @@ def render_transcript(conversation: Conversation, *, key: str) -> None:
                     st.text(f"Note by {score.rater}: {score.note}")
 
 
-def page_of_messages(count: int, *, key: str, shown: int = 0) -> int:
+def page_of_messages(count: int, *, key: str, shown: int = 0, size: int = PAGE_MESSAGES) -> int:
     """Return the index of the first message to show; offers pages when there are too many.
 
     Args:
         count: Number of messages.
         key: Tells this pagination from others on the page.
         shown: Index of a message whose page is shown first.
+        size: Number of messages on a page.
     """
-    if count <= PAGE_MESSAGES:
+    if count <= size:
         return 0
-    pages = -(-count // PAGE_MESSAGES)
-    st.caption(f"{counted(count, 'message')}, {PAGE_MESSAGES} a page")
-    page = st.pagination(
-        pages,
-        default=shown // PAGE_MESSAGES + 1,
-        key=f"{key}.page.{shown // PAGE_MESSAGES}",
-    )
-    return (page - 1) * PAGE_MESSAGES
+    pages = -(-count // size)
+    st.caption(f"{counted(count, 'message')}, {size} a page")
+    page = st.pagination(pages, default=shown // size + 1, key=f"{key}.page.{shown // size}")
+    return (page - 1) * size
 
 
 def render_system(text: str, *, key: str) -> None:

@@ -1,10 +1,12 @@
+import time
+
 from streamlit.testing.v1 import AppTest
 
 from app import data, routes, state
-from db import queries
+from db import commands, queries
 from db.engine import Database
 from db.records import ConversationFilter
-from tests.app.conftest import MARKUP, OpenPage
+from tests.app.conftest import MARKUP, OpenPage, chat
 
 NATIVE = (
     b'{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello", '
@@ -102,6 +104,63 @@ def test_a_draft_survives_moving_adding_and_looking_elsewhere(open_page: OpenPag
     app.query_params["mode"] = "new"
     app.run()
     assert [area.value for area in app.text_area][1:] == ["second", "", "first"]
+
+
+def long_talk(database: Database, turns: int) -> int:
+    pairs = ((f"ask {n}", f"reply {n}", None) for n in range(turns))
+    id = commands.add_conversation(database, chat("Long", *pairs))
+    data.refresh()
+    return id
+
+
+def turn_page(app: AppTest, number: int) -> AppTest:
+    return app.pagination[0].set_value(number).run()
+
+
+def shown_texts(app: AppTest) -> list[str | None]:
+    return [area.value for area in app.text_area][1:]
+
+
+def test_a_long_conversation_is_edited_page_by_page_and_saved_whole(
+    open_page: OpenPage, database: Database
+) -> None:
+    id = long_talk(database, 500)
+    started = time.monotonic()
+    app = open_page(routes.CONVERSATIONS, conversation=id, mode="edit")
+    assert time.monotonic() - started < 15
+    assert shown_texts(app) == [f"{who} {n}" for n in range(10) for who in ("ask", "reply")]
+    app.text_area[1].set_value("first page")
+    turn_page(app, 50)  # together with the text, as when the click is what ends the typing
+    assert shown_texts(app)[-1] == "reply 499"
+    app.text_area[-1].set_value("last page")
+    app.number_input[-1].set_value(0.25)
+    turn_page(app, 1)
+    assert shown_texts(app)[0] == "first page"
+    button(app, "Save").click().run()
+    assert not app.exception
+    stored = queries.conversation(database, id)
+    assert len(stored.messages) == 1000
+    assert stored.messages[0].content == "first page"
+    assert stored.messages[998].content == "ask 499"
+    assert stored.messages[999].content == "last page"
+    assert [score.value for score in stored.messages[999].scores] == [0.25]
+
+
+def test_the_page_follows_the_message_that_is_worked_on(
+    open_page: OpenPage, database: Database
+) -> None:
+    app = open_page(routes.CONVERSATIONS, conversation=long_talk(database, 10), mode="edit")
+    assert not app.pagination
+    app.text_area[-1].set_value("the last")
+    [b for b in app.button if b.label == "Add below"][-1].click().run()
+    assert shown_texts(app) == [""]
+    button(app, "Up").click().run()
+    assert shown_texts(app)[-2:] == ["ask 9", ""]
+    turn_page(app, 2)
+    assert shown_texts(app) == ["the last"]
+    button(app, "Remove").click().run()
+    assert not app.exception
+    assert len(shown_texts(app)) == 20
 
 
 def test_an_empty_message_is_not_stored_and_nothing_typed_is_lost(
