@@ -1,5 +1,7 @@
 """Where a run stands: its badge, its progress, the time left, and the sidebar's block."""
 
+import re
+import statistics
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -13,8 +15,11 @@ from db.records import Run
 REFRESH_S = 2.0
 """How often the live parts of a page look for something new."""
 
-ENOUGH_TO_TELL = 0.02
-"""Share of the work after which the time left can be estimated from the time spent."""
+RECENT_STEPS = 30
+"""How many of the latest steps tell how long the next ones will take."""
+
+_STEP_OF = re.compile(r"step (\d+)/(\d+)")
+"""Where a training run's message tells the step it is at, and how many are planned."""
 
 _BADGES: dict[RunStatus, tuple[Literal["gray", "blue", "orange", "green", "red"], str]] = {
     RunStatus.QUEUED: ("gray", ":material/hourglass_empty:"),
@@ -40,9 +45,9 @@ def progress_line(run: Run) -> None:
     st.progress(min(max(run.progress, 0.0), 1.0), text=progress_text(run))
 
 
-def progress_text(run: Run, now: datetime | None = None) -> str:
+def progress_text(run: Run) -> str:
     """Return "42 % · epoch 2 of 3, step 41 · 3 min left" as Markdown."""
-    left = time_left_s(run, now)
+    left = time_left_s(run)
     parts = [
         f"{run.progress:.0%}",
         plain(run.message),
@@ -51,18 +56,21 @@ def progress_text(run: Run, now: datetime | None = None) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def time_left_s(run: Run, now: datetime | None = None) -> float | None:
-    """Return the estimated seconds until the run ends; None if it cannot be told.
+def time_left_s(run: Run) -> float | None:
+    """Return the estimated seconds until the last step is done; None if it cannot be told.
 
-    A resumed run's clock includes its pause, and what comes after the last step (samples, saving)
-    is no part of the progress: nothing is promised for either.
+    It is the mean time of the latest steps times the steps that remain. Loading the model and
+    measuring the data beforehand take a time that says nothing about a step's, and what comes after
+    the last step (samples, saving) is no part of the progress: neither counts.
     """
-    if run.status is not RunStatus.RUNNING or run.started_at is None or run.attempt > 1:
+    place = _STEP_OF.search(run.message)
+    if run.status is not RunStatus.RUNNING or place is None:
         return None
-    if not ENOUGH_TO_TELL <= run.progress < 1:
+    number, planned = int(place[1]), int(place[2])
+    recent = data.step_metrics(run.id, after_step=max(number - 2 - RECENT_STEPS, -1))
+    if not recent:
         return None
-    spent = ((now or datetime.now(UTC)) - run.started_at).total_seconds()
-    return spent * (1 - run.progress) / run.progress
+    return statistics.fmean(step.seconds for step in recent) * planned * (1 - run.progress)
 
 
 def run_time_s(run: Run, now: datetime | None = None) -> float | None:

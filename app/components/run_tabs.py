@@ -6,6 +6,7 @@ import streamlit as st
 from app import run_files
 from app.components.charts_data import data_chart
 from app.components.config_form import labelled
+from app.components.format import plain
 from app.components.run_charts import show_chart
 from app.components.turn_table import turn_table
 from app.metrics import run_metrics
@@ -61,12 +62,14 @@ def _after(answer: str | None, run: Run) -> str:
 
 def _config(run: Run, config: TrainConfig) -> None:
     rows = labelled(config)
-    st.dataframe(
-        pd.DataFrame(rows, columns=["setting", "value", "what it does"]),
+    # A plain table: its lines wrap, so that no explanation is cut.
+    st.table(
+        pd.DataFrame(
+            [[plain(cell) for cell in row] for row in rows],
+            columns=["setting", "value", "what it does"],
+        ),
         hide_index=True,
-        height="content",
-        column_config={"what it does": st.column_config.TextColumn(width="large")},
-        key="config_table",
+        border="horizontal",
         alt="The run's settings.",
     )
 
@@ -124,17 +127,17 @@ def _export(run: Run, config: TrainConfig) -> None:
         else "The adapter can be downloaded here once the run has finished."
     )
     with st.container(horizontal=True):
-        st.download_button(
-            "Adapter (zip)",
-            lambda: zip_adapter(folder.path),
-            f"{stem}-adapter.zip",
-            "application/zip",
-            type="primary",
-            icon=":material/download:",
-            disabled=not has_adapter,
-            on_click="ignore",
-            key="download_adapter",
-        )
+        if has_adapter:
+            st.download_button(
+                "Adapter (zip)",
+                lambda: zip_adapter(folder.path),
+                f"{stem}-adapter.zip",
+                "application/zip",
+                type="primary",
+                icon=":material/download:",
+                on_click="ignore",
+                key="download_adapter",
+            )
         if folder.metrics.exists():
             st.download_button(
                 "Metrics (JSON lines)",

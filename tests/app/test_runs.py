@@ -1,15 +1,13 @@
 """The list of runs."""
 
-from datetime import timedelta
-
 import pytest
 
-from app import routes
+from app import data, routes
 from app.components.format import plain
-from app.components.run_status import duration, progress_text, time_left_s
+from app.components.run_status import RECENT_STEPS, duration, progress_text, time_left_s
 from db import commands, queries
 from db.enums import ErrorKind, RunStatus
-from tests.app.rows import make_run
+from tests.app.rows import make_run, step_row
 
 
 def texts(elements) -> str:
@@ -100,19 +98,37 @@ def test_durations_are_told_in_two_units_at_most(seconds: float, words: str):
     assert duration(seconds) == words
 
 
-def test_time_left_is_the_time_spent_times_what_remains(database, conversation_ids):
-    run = make_run(database, conversation_ids, RunStatus.RUNNING, progress=0.25)
-    assert run.started_at is not None
-    now = run.started_at + timedelta(seconds=60)
-    assert time_left_s(run, now) == pytest.approx(180)
-    assert progress_text(run, now) == "25% · epoch 1 of 3 · 3 min left"
+def test_time_left_is_the_mean_time_of_a_step_times_the_steps_that_remain(
+    database, conversation_ids
+):
+    message = "epoch 1/3 · step 3/8"
+    run = make_run(database, conversation_ids, RunStatus.RUNNING, progress=0.25, message=message)
+    for step, seconds in enumerate((20.0, 40.0)):
+        commands.add_step_metric(database, run.id, step_row(step, seconds=seconds))
+    assert time_left_s(run) == pytest.approx(6 * 30)
+    assert progress_text(run) == f"25% · {plain(message)} · 3 min left"
 
 
-def test_no_time_is_promised_too_early_or_after_the_end(database, conversation_ids):
-    early = make_run(database, conversation_ids, RunStatus.RUNNING, progress=0.001)
-    commands.end_run(database, early.id, RunStatus.STOPPED)
-    ended = make_run(database, conversation_ids, RunStatus.FINISHED, name="ended", progress=1.0)
-    saving = make_run(database, conversation_ids, RunStatus.RUNNING, name="saves", progress=1.0)
+def test_only_the_latest_steps_tell_the_time_left(database, conversation_ids):
+    message = f"epoch 2/2 · step {RECENT_STEPS + 3}/100"
+    run = make_run(database, conversation_ids, RunStatus.RUNNING, progress=0.5, message=message)
+    for step in range(RECENT_STEPS + 2):
+        seconds = 1000.0 if step < 2 else 1.0
+        commands.add_step_metric(database, run.id, step_row(step, seconds=seconds))
+    assert time_left_s(run) == pytest.approx(50)
+
+
+def test_no_time_is_promised_before_the_first_step_after_the_last_or_after_the_end(
+    database, conversation_ids
+):
+    first = "epoch 1/3 · step 1/8"
+    early = make_run(database, conversation_ids, RunStatus.RUNNING, progress=0.1, message=first)
     assert time_left_s(early) is None
-    assert time_left_s(saving) is None
-    assert time_left_s(ended) is None
+    commands.add_step_metric(database, early.id, step_row(0))
+    data.refresh()
+    assert time_left_s(early) == pytest.approx(7.2)
+    commands.heartbeat(database, early.id, progress=1.0, message="saving the adapter")
+    assert time_left_s(queries.run(database, early.id)) is None
+    commands.heartbeat(database, early.id, progress=0.9, message="epoch 3/3 · step 8/8")
+    commands.end_run(database, early.id, RunStatus.STOPPED)
+    assert time_left_s(queries.run(database, early.id)) is None
