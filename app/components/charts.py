@@ -20,6 +20,7 @@ class Chart:
         key: Stable name of the chart on its page.
         guide: How to read it, and which shape should worry.
         alt: The picture in words, for those who cannot see it.
+        instead: Words that take the picture's place while it has nothing to show.
     """
 
     key: str
@@ -27,6 +28,7 @@ class Chart:
     figure: go.Figure
     guide: str
     alt: str
+    instead: str = ""
 
 
 def base_figure(y_title: str, *, x_title: str = "step") -> go.Figure:
@@ -34,11 +36,11 @@ def base_figure(y_title: str, *, x_title: str = "step") -> go.Figure:
     figure = go.Figure()
     figure.update_layout(
         height=HEIGHT,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        margin={"l": 8, "r": 12, "t": 16, "b": 8},
         hovermode="closest",
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
-        xaxis={"title": {"text": x_title, "standoff": 4}, "tickformat": "d", "automargin": True},
-        yaxis={"title": {"text": y_title, "standoff": 8}, "automargin": True, "zeroline": True},
+        xaxis={"title": {"text": x_title, "standoff": 10}, "tickformat": "d", "automargin": True},
+        yaxis={"title": {"text": y_title, "standoff": 14}, "automargin": True, "zeroline": True},
     )
     return figure
 

@@ -21,6 +21,8 @@ from db.records import StepMetric, TurnMetric
 LIMIT_IN_SIGHT = 4.0
 """A limit is drawn once the values come within this factor of it; before, it would flatten them."""
 
+FIRST_EPOCH = "In epoch 1 the run sees every reply for the first time. The first comparison comes with epoch 2."
+
 
 def learning_chart(rows: Sequence[TurnMetric]) -> Chart:
     """Return the advantage-weighted change of the replies' log-probability."""
@@ -40,6 +42,7 @@ def learning_chart(rows: Sequence[TurnMetric]) -> Chart:
                 y=values,
                 name=name,
                 mode=line_mode(len(points)),
+                cliponaxis=False,
                 connectgaps=True,
                 line={"color": colour, "width": 2},
                 marker={"symbol": marker, "size": 6},
@@ -59,6 +62,7 @@ def learning_chart(rows: Sequence[TurnMetric]) -> Chart:
         "too small.",
         alt="Advantage-weighted change of the replies' log-probability by optimiser step: "
         f"{first_to_last(signals)} nats per token.",
+        instead="" if any(point.epoch for point in points) else FIRST_EPOCH,
     )
 
 
@@ -139,6 +143,7 @@ def _step_chart(
             name=title,
             showlegend=False,
             mode=line_mode(len(steps)),
+            cliponaxis=False,
             line={"color": POSITIVE, "width": 2},
             marker={"size": 6},
             customdata=[(step.epoch + 1, signed(step.loss, 4), step.lr) for step in steps],

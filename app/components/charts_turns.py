@@ -41,16 +41,29 @@ class TurnView:
         return name.replace("<", "&lt;")
 
 
-def loss_chart(rows: Sequence[TurnMetric], view: TurnView) -> Chart:
-    """Return the loss of each turn over the optimiser steps."""
+def loss_chart(rows: Sequence[TurnMetric], view: TurnView, *, weighs_scores: bool = True) -> Chart:
+    """Return the loss of each turn over the optimiser steps.
+
+    Args:
+        rows: The run's figures.
+        view: Whose lines are drawn.
+        weighs_scores: Whether the loss is the ratio times the advantage, not cross-entropy.
+    """
     figure = base_figure("loss, mean over tokens")
     series = _draw_turns(figure, rows, view, lambda row: row.loss_mean)
     return Chart(
         key="loss",
         title="Loss per turn",
         figure=figure,
-        guide="The loss is no measure of progress: it is near 0 by construction and may rise while "
-        "the model improves. Worry about sudden jumps, or a line that keeps growing.",
+        guide=(
+            "The loss is no measure of progress. It is minus the turn's advantage times the (clipped) ratio, "
+            "so a line's height shows how these replies were scored: below 0 for replies to "
+            "favour, above 0 for replies to avoid. Worry about sudden jumps, or a line that keeps "
+            "rising."
+            if weighs_scores
+            else "How unlikely the model finds the replies, whatever their scores: falling means "
+            "that it learns to repeat them, the badly scored ones as well."
+        ),
         alt=_describe("Loss", series),
     )
 
@@ -99,7 +112,7 @@ def clip_chart(rows: Sequence[TurnMetric], view: TurnView) -> Chart:
     outside = _draw_turns(figure, rows, view, lambda row: row.clipfrac, column=1)
     _draw_turns(figure, rows, view, lambda row: row.clipfrac_binding, column=2)
     for column, name in ((1, "step · outside the band"), (2, "step · stopped by the clip")):
-        title = {"text": name, "standoff": 4}
+        title = {"text": name, "standoff": 10}
         figure.update_xaxes(title=title, tickformat="d", automargin=True, col=column)
     figure.update_yaxes(rangemode="tozero", tickformat=".0%", automargin=True)
     return Chart(
@@ -191,6 +204,7 @@ def _conversation_trace(
 def _line_style(turn: int, points: int, legend: bool) -> dict[str, object]:
     return {
         "mode": line_mode(points),
+        "cliponaxis": False,
         "name": str(turn + 1),
         "legendgroup": f"turn {turn + 1}",
         "showlegend": legend,

@@ -21,19 +21,20 @@ def run_charts(
 ) -> None:
     """Show every chart of a run, two in a row, below the choices that concern them all."""
     rows = metrics.turns
+    clips = config.loss is LossName.PPO
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        view = _choose_view(rows, titles)
+        view = _choose_view(rows, titles, clips=clips)
         if live:
             st.space("stretch")
             st.toggle(
                 "Pause the charts",
                 key=state.CHARTS_PAUSED.key,
-                help="Each new point draws the charts anew, which ends a zoom. Pause them to look "
+                help="Dragging in a chart zooms, a double click goes back. Each new point draws the charts anew, which ends a zoom. Pause them to look "
                 "closely; the run goes on.",
             )
-    clips = config.loss is LossName.PPO
     bounds = (config.clip_low, config.clip_high) if clips else None
-    _row([learning_chart(rows), loss_chart(rows, view)])
+    weighs_scores = config.loss is not LossName.CROSS_ENTROPY
+    _row([learning_chart(rows), loss_chart(rows, view, weighs_scores=weighs_scores)])
     constant_old = config.old_logprobs is OldLogprobs.CONSTANT
     ratio = ratio_chart(rows, view, bounds, constant_old=constant_old)
     _row([ratio, *([clip_chart(rows, view)] if clips else [])])
@@ -51,26 +52,31 @@ def show_chart(chart: Chart) -> None:
     """Show one chart with its title above and its guide below."""
     with st.container(border=True, height="stretch"):
         st.markdown(f"**{chart.title}**")
-        st.plotly_chart(
-            chart.figure,
-            key=f"chart_{chart.key}",
-            alt=chart.alt,
-            config={"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d"]},
-        )
+        if chart.instead:
+            st.info(chart.instead, icon=":material/hourglass_empty:")
+        else:
+            # No bar of tools: it would lie over legend and points. Dragging zooms, a double click
+            # goes back.
+            st.plotly_chart(
+                chart.figure,
+                key=f"chart_{chart.key}",
+                alt=chart.alt,
+                config={"displayModeBar": False},
+            )
         st.caption(chart.guide)
 
 
-def _choose_view(rows: Sequence[TurnMetric], titles: Mapping[int, str]) -> TurnView:
+def _choose_view(rows: Sequence[TurnMetric], titles: Mapping[int, str], *, clips: bool) -> TurnView:
     """Ask whose lines the charts per turn show."""
     choice = st.segmented_control(
-        "Charts per turn",
+        "Loss, ratio and clip fraction show" if clips else "Loss and ratio show",
         [BY_POSITION, ONE_CONVERSATION],
         default=BY_POSITION,
         required=True,
         key="view",
         bind="query-params",
         help="By turn position: the median over all conversations of a step, with the middle half "
-        "as a band. One conversation: its own values.",
+        "as a band. One conversation: its own values. The other charts are about all conversations either way.",
     )
     if choice != ONE_CONVERSATION:
         return TurnView(conversation=None, titles=titles)

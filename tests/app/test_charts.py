@@ -91,6 +91,12 @@ def test_learning_chart_breaks_no_line_at_a_step_without_praised_replies():
     assert trace(figure, "change × advantage").y == (0.0, 0.5)
 
 
+def test_learning_chart_gives_way_to_words_until_a_second_epoch_has_begun():
+    first = [turn_row(0, 0, 0, epoch=0), turn_row(1, 1, 0, epoch=0)]
+    assert "comes with epoch 2" in learning_chart(first).instead
+    assert not learning_chart([*first, turn_row(2, 0, 0, epoch=1)]).instead
+
+
 def test_loss_chart_draws_one_line_a_turn_in_the_turns_colour_counted_from_one():
     chart = loss_chart([turn_row(0, 0, 0, loss_mean=0.5), turn_row(0, 0, 1, loss_mean=-0.5)], ALL)
     second = trace(chart.figure, "2")
