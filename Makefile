@@ -24,10 +24,12 @@ $(BIN)/python:
 		{ rm -rf $(VENV); echo "Install venv first: apt-get install python3-venv"; exit 1; }
 
 $(VENV)/.run: $(BIN)/python requirements.txt constraints.txt pyproject.toml
+	@echo "Installing into $(VENV): a few minutes, once ..."
 	$(PIP) install --quiet -r requirements.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run requirements-dev.txt
+	@echo "Installing what the checks need ..."
 	$(PIP) install --quiet -r requirements-dev.txt
 	@touch $@
 
@@ -41,6 +43,7 @@ database: $(VENV)/.run
 	@$(BIN)/python -m db upgrade
 
 run: model database
+	@echo "EveryTurn: http://localhost:$(PORT)  (Ctrl+C ends it; runs go on)"
 	$(BIN)/streamlit run app/main.py --server.port $(PORT)
 
 test: $(VENV)/.dev

@@ -91,7 +91,7 @@ def model_card(config: TrainConfig, folder: RunFolder, settings: Settings) -> st
         "",
         "## Metrics",
         "",
-        "| epoch | loss | ratio | clip fraction | KL (nats/token) | log-probability (nats/token) |",
+        "| epoch | loss, mean over turns | ratio | clip fraction | KL (nats/token) | log-probability (nats/token) |",
         "|---|---|---|---|---|---|",
         *(_epoch_line(epoch) for epoch in epoch_means(rows)),
         "",

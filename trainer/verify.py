@@ -103,11 +103,11 @@ class VerifyReport:
         lines = [
             *self.notes,
             "",
-            f"Recipe on {self.model}, epoch 0 (seed: on {SEED_MODEL})",
+            f"The recipe's first epoch: published on {SEED_MODEL}, measured on {self.model}",
             "",
             "turn  tokens  response     loss:mean         ratio:mean        clipfrac     "
             "clip binds  engine − plain",
-            "                        seed   measured    seed  measured    seed  measured",
+            "                   published  measured   publ.  measured   publ.  measured",
         ]
         for number, turn in enumerate(self.turns):
             seed = PUBLISHED[number] if number < len(PUBLISHED) else None
@@ -118,8 +118,22 @@ class VerifyReport:
                 f"{_seed(seed and seed.clipfrac, 6, 2)}  {turn.engine.clipfrac:>8.4f}  "
                 f"{turn.engine.clipfrac_binding:>10.4f}  {turn.difference:>14.1e}"
             )
-        lines += ["", "Everything agrees." if self.passed else "NOT in agreement."]
+        largest = max(turn.difference for turn in self.turns)
+        lines += [
+            "",
+            f"Engine against one plain pass a turn: largest difference {largest:.1e}, allowed "
+            f"{TOLERANCE:.0e}.",
+            *self._published_verdict(),
+            "Verified." if self.passed else "NOT verified.",
+        ]
         return "\n".join(lines).strip()
+
+    def _published_verdict(self) -> list[str]:
+        compared = [turn for turn in self.turns if turn.published is not None]
+        if not compared:
+            return []
+        agrees = all(turn.agrees_with_seed for turn in compared)
+        return [f"Published figures: {'equal' if agrees else 'NOT equal'} to the printed digits."]
 
 
 def verify(settings: Settings, model: str | None) -> VerifyReport:
@@ -174,8 +188,8 @@ def verify(settings: Settings, model: str | None) -> VerifyReport:
     ]
     if not is_seed_model:
         notes.append(
-            f"Another model than the seed's has other figures; on {model} it is verified that the "
-            "engine equals one plain pass a turn."
+            f"{model} has figures of its own; what is verified on it is that the engine equals "
+            "one plain pass a turn."
         )
     return VerifyReport(model=model, turns=tuple(verified), notes=tuple(notes))
 
@@ -184,7 +198,7 @@ def _seed_model_or_embedded(settings: Settings, notes: list[str]) -> str:
     try:
         pull(settings, SEED_MODEL)
     except ModelError as error:
-        notes.append(f"{SEED_MODEL} cannot be had here: {error}")
+        notes.append(f"The published figures cannot be checked here. {error}")
         return EMBEDDED_MODEL
     return SEED_MODEL
 

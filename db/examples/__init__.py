@@ -31,7 +31,7 @@ EXAMPLE_SETS = (
         name="seed",
         title="Two short conversations",
         description="The smallest set: two conversations of two turns, all scored. "
-        "Trains within seconds; the published figures of the recipe were measured on it.",
+        "Trains within a minute or two; the published figures of the recipe were measured on it.",
         file="seed.jsonl",
     ),
     ExampleSet(

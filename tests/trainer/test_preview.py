@@ -1,5 +1,7 @@
 """The preview: advantages before training, and what it warns of or refuses."""
 
+from dataclasses import replace
+
 from db.enums import Role
 from db.records import Conversation, Message, Score
 from trainer.config import Preset, TrainConfig
@@ -76,3 +78,12 @@ def test_conversations_without_signal_are_named() -> None:
 
 def test_a_lone_conversation_is_said_to_lack_a_baseline() -> None:
     assert kinds([conversation(("Yes.", 1.0))], STANDARD) == [("no_baseline", False)]
+
+
+def test_outcomes_on_some_conversations_only_are_named() -> None:
+    judged = conversation(("Yes.", 1.0), ("No.", 0.0))
+    outcome = Score(rater="local", value=1.0)
+    mixed = [replace(judged, outcomes=(outcome,)), conversation(("Well.", 0.2))]
+    assert ("uneven_outcomes", False) in kinds(mixed, STANDARD)
+    assert kinds(mixed, STANDARD.replace(outcome_weight=0)) == []
+    assert ("uneven_outcomes", False) not in kinds(mixed, RECIPE)

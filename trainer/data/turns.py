@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from db.records import Conversation
-from trainer.config import Rendering, TrainConfig
+from trainer.config import CreditMode, Rendering, TrainConfig
 from trainer.data.credit import TurnCredit, assign_credit
 from trainer.data.rendering import RenderedTurn, Tokenizer, render_conversation
 from trainer.data.rewards import conversation_rewards
@@ -216,15 +216,49 @@ def _findings_of_the_whole(
             f"{config.max_context_tokens} tokens. Raise the limit or shorten the conversations."
         )
         return [Finding(kind="all_too_long", text=text, blocking=True)]
-    if config.credit != "recipe" and len({t.conversation for t in turns}) == 1:
-        text = (
-            "There is only one conversation, so nothing can be compared: its returns are taken "
-            "as they are. Add conversations, or choose the credit mode recipe."
+    return [
+        finding
+        for finding in (
+            _finding_of_baseline(turns, config),
+            _finding_of_outcomes(conversations, turns, config),
+            _finding_of_tool_calls(conversations, config),
         )
-        return [Finding(kind="no_baseline", text=text)]
-    if config.rendering is Rendering.PLAIN and any(
-        m.tool_calls for c in conversations for m in c.messages
-    ):
-        text = "Plain rendering leaves tool calls out. Choose the template rendering to keep them."
-        return [Finding(kind="tool_calls", text=text)]
-    return []
+        if finding is not None
+    ]
+
+
+def _finding_of_baseline(turns: Sequence[Turn], config: TrainConfig) -> Finding | None:
+    if config.credit is CreditMode.RECIPE or len({turn.conversation for turn in turns}) > 1:
+        return None
+    text = (
+        "There is only one conversation, so nothing can be compared: its returns are taken "
+        "as they are. Add conversations, or choose the credit mode recipe."
+    )
+    return Finding(kind="no_baseline", text=text)
+
+
+def _finding_of_outcomes(
+    conversations: Sequence[Conversation], turns: Sequence[Turn], config: TrainConfig
+) -> Finding | None:
+    if config.credit not in (CreditMode.RETURN_TO_GO, CreditMode.OUTCOME):
+        return None
+    trained = {turn.conversation for turn in turns if turn.credit.advantage is not None}
+    with_outcome = sum(bool(conversations[index].outcomes) for index in trained)
+    if not config.outcome_weight or with_outcome in (0, len(trained)):
+        return None
+    text = (
+        f"{with_outcome} of {len(trained)} conversations have a score for the whole. Beside them "
+        "the others look worse than they are: score all of them as a whole, or none, or set the "
+        "outcome weight to 0."
+    )
+    return Finding(kind="uneven_outcomes", text=text)
+
+
+def _finding_of_tool_calls(
+    conversations: Sequence[Conversation], config: TrainConfig
+) -> Finding | None:
+    called = any(message.tool_calls for c in conversations for message in c.messages)
+    if config.rendering is not Rendering.PLAIN or not called:
+        return None
+    text = "Plain rendering leaves tool calls out. Choose the template rendering to keep them."
+    return Finding(kind="tool_calls", text=text)

@@ -122,6 +122,8 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         for file in temporary.rglob("*"):
+            if file.is_file():
+                file.chmod(0o644)  # safetensors writes for the owner alone; others copy it too
             _flush(file)
         _flush(temporary)
     except BaseException:

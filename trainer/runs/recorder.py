@@ -62,7 +62,7 @@ class FileRecorder:
     def step(self, row: StepMetric) -> None:
         """Print the step's figures."""
         self._print(
-            f"epoch {row.epoch + 1} step {row.step + 1}: loss {row.loss:+.4f}, "
+            f"epoch {row.epoch + 1} step {row.step + 1}: loss {row.loss:+.4f} a token, "
             f"KL {row.kl:.4f}, gradient norm {row.grad_norm:.3f}, {row.tokens_per_s:.0f} tokens/s"
         )
 
