@@ -12,6 +12,7 @@ from typing import Any
 
 from app import data, state
 from db import formats
+from db.errors import StorageError
 from db.records import Conversation
 from trainer.config import Preset, TrainConfig
 
@@ -76,13 +77,23 @@ def token_counts(conversations: Sequence[Conversation], config: TrainConfig) -> 
     """Return the job that counts these conversations' tokens, started if it is new.
 
     A job for other data or settings that this session still waits for is ended.
+
+    Raises:
+        StorageError: if the child's files cannot be written, or it cannot be started.
     """
     text = formats.write(conversations, "native")
     name = _fingerprint(text, config)
     give_up_counting(but=name)
     jobs = state.COUNT_JOBS.get()
     if name not in jobs:
-        jobs[name] = _start(text, config)
+        try:
+            jobs[name] = _start(text, config)
+        except OSError as error:
+            raise StorageError(
+                f"the count cannot be started ({error.strerror})",
+                where="folder for temporary files",
+                remedy="Check that it can be written and has space.",
+            ) from None
     return jobs[name]
 
 

@@ -10,6 +10,7 @@ from app.components.format import counted, plain
 from app.components.run_status import REFRESH_S
 from app.components.turn_table import turn_table
 from app.token_counts import CountJob, TokenCounts, token_counts
+from db.errors import StorageError
 from db.records import Conversation
 from trainer.config import TrainConfig
 from trainer.data.turns import Finding
@@ -34,7 +35,12 @@ def show_check(
     conversations: Sequence[Conversation], config: TrainConfig, table: Preview, *, model_here: bool
 ) -> Check:
     """Show the turns, the warnings and the engine's work; token counts follow when they are there."""
-    job = token_counts(conversations, config) if model_here and conversations else None
+    job, trouble = None, ""
+    if model_here and conversations:
+        try:
+            job = token_counts(conversations, config)
+        except StorageError as error:
+            trouble = str(error)
     counts = job.counts if job and not job.pending else None
     blocking = [finding.text for finding in table.warnings if finding.blocking]
     warnings = [finding for finding in table.warnings if not finding.blocking]
@@ -53,7 +59,7 @@ def show_check(
         key="launch_turns",
     )
     _show_warnings(warnings)
-    _show_work(job, counts)
+    _show_work(job, counts, trouble or (job.failure if job else ""))
     for text in blocking:
         st.error(plain(text), icon=":material/block:")
     return Check(blocking=tuple(blocking))
@@ -77,7 +83,7 @@ def _show_warnings(warnings: Sequence[Finding]) -> None:
             st.markdown("\n".join(f"- {place}" for place in places))
 
 
-def _show_work(job: CountJob | None, counts: TokenCounts | None) -> None:
+def _show_work(job: CountJob | None, counts: TokenCounts | None, trouble: str) -> None:
     """Say how many tokens go through the model, or why that is not known."""
     if counts:
         saved = 1 - counts.distinct_tokens / counts.turn_tokens if counts.turn_tokens else 0
@@ -86,10 +92,10 @@ def _show_work(job: CountJob | None, counts: TokenCounts | None) -> None:
             f"for each turn would compute {counts.turn_tokens:,} ({saved:.0%} saved, because the "
             "turns of a conversation share their beginning)."
         )
+    elif trouble:
+        st.caption(f":material/info: Tokens could not be counted: {plain(trouble)}")
     elif job is None:
         st.caption("Token counts appear once the model is on this machine.")
-    elif job.failure:
-        st.caption(f":material/info: Tokens could not be counted: {plain(job.failure)}")
     else:
         st.fragment(_wait_for_counts, run_every=REFRESH_S / 2)(job)
 

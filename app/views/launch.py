@@ -112,6 +112,7 @@ def _start(conversations: Sequence[Conversation], config: TrainConfig, *, blocke
         )
     except EveryTurnError as error:
         show_error(error)
+        state.LAUNCH_TOKEN.clear()  # the next click is a new try, not the run that failed
         return
     st.toast(f"{plain(run.name)} is on its way.", icon=":material/rocket_launch:")
     st.switch_page(routes.RUN, query_params={routes.RUN_PARAM: str(run.id)})

@@ -1,5 +1,6 @@
 """The launch page: what it offers, what it shows of each turn, and what Start does."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -12,7 +13,9 @@ from app import data, routes, state, token_counts
 from app.components import config_form, launch_check, turn_table
 from app.token_counts import CountJob, parse_counts
 from db import commands, queries
+from db.enums import RunStatus
 from db.errors import ConflictError
+from trainer import catalog
 from trainer.config import CreditMode, Limits, LossName, OldLogprobs, Preset, TrainConfig
 from trainer.preview import TurnPreview
 from trainer.runs import launch
@@ -114,12 +117,54 @@ def test_equal_scores_block_the_start_and_say_why(open_page, database, conversat
     commands.delete_conversations(database, conversation_ids[1:])
     user = queries.local_user(database)
     for turn in queries.conversation(database, conversation_ids[0]).assistant_messages:
+        assert turn.id is not None
         commands.set_score(database, user_id=user.id, message_id=turn.id, value=0.5)
     data.refresh()
     page = open_page(routes.LAUNCH)
     page.radio(key="method").set_value("recipe").run()
     assert "Every advantage is 0" in texts(page.error)
     assert button(page, "Start the run").disabled
+
+
+@pytest.mark.parametrize("name", ["~nobody-of-this-name/x", "x" * 400, "a\0b", "a/" + "b" * 4000])
+def test_a_model_name_that_no_folder_can_have_is_explained(open_page, conversation_ids, name):
+    page = open_page(routes.LAUNCH, model=name)
+    assert not page.exception
+    assert "model" in texts(page.error)
+    assert "Start the run" not in [b.label for b in page.button]
+
+
+def test_a_full_disk_is_explained_and_the_next_click_is_a_new_try(
+    open_page, database, conversation_ids, monkeypatch
+):
+    def full(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    page = open_page(routes.LAUNCH)
+    with monkeypatch.context() as patched:
+        patched.setattr(launch, "write_json", full)
+        button(page, "Start the run").click().run()
+    assert not page.exception
+    assert "space" in texts(page.error)
+    button(page, "Start the run").click().run()
+    assert not page.exception
+    assert not page.error
+    failed = [run.status is RunStatus.FAILED for run in queries.runs(database)]
+    assert failed == [False, True]
+
+
+def test_a_count_that_cannot_be_started_does_not_stand_in_the_way(
+    open_page, conversation_ids, monkeypatch
+):
+    def full(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(catalog, "is_model_folder", lambda folder: True)
+    monkeypatch.setattr(token_counts, "_start", full)
+    page = open_page(routes.LAUNCH)
+    assert not page.exception
+    assert "No space left on device" in texts(page.caption)
+    assert not button(page, "Start the run").disabled
 
 
 def test_a_model_that_does_not_exist_is_named_and_nothing_can_start(open_page, conversation_ids):
