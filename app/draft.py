@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from db.enums import Role
 from db.errors import DataError
-from db.records import Conversation, Message
+from db.records import SCORE_MAX, SCORE_MIN, Conversation, Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def conversation_from(draft: Draft) -> Conversation:
     """Return the conversation a draft describes, with the scores the database already has.
 
     Raises:
-        DataError: if there is no message, or an empty one.
+        DataError: if there is no message, an empty one, or a score out of range.
     """
     if not draft.messages:
         raise DataError("the conversation has no message", remedy="Add at least one message.")
@@ -107,6 +107,13 @@ def conversation_from(draft: Draft) -> Conversation:
                 f"message {number} ({message.role}) is empty",
                 remedy="Write something there, or delete the message.",
             )
+        low = lowest_score(message)
+        value = message.value if message.role is Role.ASSISTANT else None
+        if value is not None and not low <= value <= SCORE_MAX:
+            raise DataError(
+                f"the score of message {number} is {value:g}",
+                remedy=f"Give a number from {low:g} to {SCORE_MAX:g}, or leave it empty.",
+            )
     base = draft.stored or Conversation(messages=(), source="typed")
     return replace(
         base,
@@ -115,6 +122,12 @@ def conversation_from(draft: Draft) -> Conversation:
         tags=draft.tags,
         messages=tuple(_message(message) for message in draft.messages),
     )
+
+
+def lowest_score(message: DraftMessage) -> float:
+    """Return the lower end of the scale: 0, or -1 where somebody has scored below 0."""
+    scores = message.stored.scores if message.stored else ()
+    return SCORE_MIN if any(score.value < 0 for score in scores) else 0.0
 
 
 def _message(draft: DraftMessage) -> Message:

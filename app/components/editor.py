@@ -14,7 +14,7 @@ from app.components.transcript import AVATARS, page_of_messages
 from app.draft import Draft, DraftMessage
 from db import commands
 from db.enums import Role
-from db.records import SCORE_MAX, SCORE_MIN, Conversation, User
+from db.records import Conversation, User
 
 PAGE_MESSAGES = 20
 """More messages than this are edited page by page: each is half a dozen fields and buttons."""
@@ -134,10 +134,10 @@ def _message(message: DraftMessage, index: int, count: int) -> DraftMessage:
 
 
 def _score(message: DraftMessage, *, key: str) -> float | None:
+    # No limits here: the browser would keep a number beyond them to itself, and the turn would be
+    # saved without a score. The save refuses it in words.
     return st.number_input(
         "Score",
-        min_value=SCORE_MIN if message.value is not None and message.value < 0 else 0.0,
-        max_value=SCORE_MAX,
         value=message.value,
         step=0.05,
         format="%.2f",

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from app import draft as drafts
@@ -65,6 +67,20 @@ def test_an_empty_message_is_refused_by_its_number() -> None:
     )
     with pytest.raises(DataError, match="message 2"):
         drafts.conversation_from(draft)
+
+
+@pytest.mark.parametrize("value", [7.0, 1.01, -0.05])
+def test_a_score_out_of_range_is_refused_by_its_message(value: float) -> None:
+    opening = DraftMessage(role=Role.USER, content="Hi")
+    reply = DraftMessage(role=Role.ASSISTANT, content="Hello.", value=value)
+    with pytest.raises(DataError, match=f"the score of message 2 is {value:g}"):
+        drafts.conversation_from(Draft(messages=(opening, reply)))
+
+
+def test_scores_below_zero_stay_allowed_where_there_is_one() -> None:
+    stored = replace(SAMPLED, scores=(Score(rater="local", value=-0.7),))
+    reply = DraftMessage(role=Role.ASSISTANT, content="Hello.", value=-0.5, stored=stored)
+    assert drafts.conversation_from(Draft(messages=(reply,))).messages[0].content == "Hello."
 
 
 def test_a_conversation_without_messages_is_refused() -> None:
