@@ -40,7 +40,12 @@ def base_figure(y_title: str, *, x_title: str = "step") -> go.Figure:
         hovermode="closest",
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
         xaxis={"title": {"text": x_title, "standoff": 10}, "tickformat": "d", "automargin": True},
-        yaxis={"title": {"text": y_title, "standoff": 14}, "automargin": True, "zeroline": True},
+        yaxis={
+            "title": {"text": y_title, "standoff": 14},
+            "automargin": True,
+            "zeroline": True,
+            "exponentformat": "none",
+        },
     )
     return figure
 

@@ -100,15 +100,15 @@ def _rows(rows: list[ConversationRow]) -> None:
         hide_index=True,
         column_config={
             "Scored": st.column_config.TextColumn(
-                width=75, help="Turns with a score / turns (replies that can be scored)"
+                width=62, help="Turns with a score / turns (replies that can be scored)"
             ),
             "Mean score": st.column_config.ProgressColumn(
-                min_value=0.0, max_value=1.0, format="%.2f", width=110
+                min_value=0.0, max_value=1.0, format="%.2f", width=86
             ),
             "Tags": st.column_config.ListColumn(width=165),
-            "Source": st.column_config.TextColumn(width=135),
-            "Review": st.column_config.TextColumn(width=65, help="Your review of it"),
-            "Updated": st.column_config.DatetimeColumn(format="distance", width=115),
+            "Source": st.column_config.TextColumn(width=172),
+            "Review": st.column_config.TextColumn(width=60, help="Your review of it"),
+            "Updated": st.column_config.DatetimeColumn(format="distance", width=128),
         },
         key=f"conversations.{state.TABLE_VERSION.get()}",
         on_select="rerun",

@@ -1,5 +1,6 @@
-"""The table of turns that a run would train on, with each advantage as a bar and a number."""
+"""The table of turns that a run would train on, with each advantage as a shaded number."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
@@ -7,13 +8,11 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from app.components.format import shortened
-from app.components.palette import NEGATIVE, POSITIVE
+from app.components.palette import NEGATIVE, POSITIVE, translucent
 from trainer.preview import TurnPreview
 
-BAR_BLOCKS = 8
-"""Length of the longest bar, in block characters."""
-
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
+MOST_OPACITY = 0.6
+"""How strongly the largest advantage is shaded; its number stays readable on both themes."""
 
 
 def turn_table(
@@ -26,16 +25,17 @@ def turn_table(
 ) -> None:
     """Show one line for each turn; `tokens` may be empty while they are still counted."""
     frame = turn_frame(turns, tokens=tokens, replies=replies, limit=limit)
+    has_remarks = has_content(frame, "remark")
     st.dataframe(
         styled(frame),
         key=key,
         hide_index=True,
         height=min(36 * (len(frame) + 1) + 4, 460),
-        column_order=[name for name in frame.columns if name != "tokens" or tokens],
+        column_order=[name for name in frame.columns if has_content(frame, name)],
         column_config={
-            "conversation": st.column_config.TextColumn(width=150),
+            "conversation": st.column_config.TextColumn(width=190),
             "turn": st.column_config.NumberColumn(width=44),
-            "reply": st.column_config.TextColumn(width=170),
+            "reply": st.column_config.TextColumn(width=205 if has_remarks else 370),
             "tokens": st.column_config.NumberColumn(
                 width=60,
                 help="Length of the turn's model input: everything before the reply, and the reply.",
@@ -51,22 +51,13 @@ def turn_table(
                 help="What the turn is credited with: its own reward and, with return to go, the "
                 "discounted rewards after it.",
             ),
-            "less likely": st.column_config.TextColumn(
-                alignment="right",
-                width=84,
-                help="Training makes these replies less likely; a longer bar pushes harder.",
-            ),
             "advantage": st.column_config.NumberColumn(
                 width=84,
                 format="%+.3f",
-                help="The return minus what is usual at this place. This number decides what the "
-                "run does with the turn.",
+                help="The return minus what is usual at this place. Above 0 (blue) training makes "
+                "the reply more likely, below 0 (orange) less; the stronger the colour, the more.",
             ),
-            "more likely": st.column_config.TextColumn(
-                width=84,
-                help="Training makes these replies more likely; a longer bar pushes harder.",
-            ),
-            "remark": st.column_config.TextColumn(width=150),
+            "remark": st.column_config.TextColumn(width=173),
         },
         alt="Every assistant turn with its tokens, reward, return and advantage.",
     )
@@ -79,13 +70,11 @@ def turn_frame(
     replies: Mapping[tuple[int, int], str],
     limit: int,
 ) -> pd.DataFrame:
-    """Return the table as data: one row a turn, bars as block characters."""
-    largest = max((abs(turn.advantage) for turn in turns if turn.advantage is not None), default=0)
+    """Return the table as data: one row a turn."""
     rows: list[dict[str, object]] = []
     for turn in turns:
         place = (turn.conversation, turn.turn)
         count = tokens.get(place, (None, None))[0]
-        share = (turn.advantage or 0.0) / largest if largest else 0.0
         rows.append(
             {
                 "conversation": turn.title,
@@ -95,8 +84,6 @@ def turn_frame(
                 "reward": turn.reward,
                 "return": turn.return_,
                 "advantage": turn.advantage,
-                "less likely": bar(-share),
-                "more likely": bar(share),
                 "remark": remark(turn, count, limit),
             }
         )
@@ -114,19 +101,30 @@ def remark(turn: TurnPreview, tokens: int | None, limit: int) -> str:
     return "no signal" if turn.advantage == 0 else ""
 
 
-def bar(share: float) -> str:
-    """Return a bar for a share of the largest advantage; nothing for a share of 0 or less."""
-    eighths = round(min(share, 1.0) * BAR_BLOCKS * 8)
-    if eighths <= 0:
-        return "" if share <= 0 else _EIGHTHS[1]
-    full, rest = divmod(eighths, 8)
-    return "█" * full + (_EIGHTHS[rest] if rest else "")
+def shade(advantage: float, largest: float) -> str:
+    """Return the CSS of an advantage's cell: blue above 0, orange below, stronger the larger."""
+    if not largest or not abs(advantage) > 0:  # also where there is none
+        return ""
+    colour = POSITIVE if advantage > 0 else NEGATIVE
+    opacity = max(abs(advantage) / largest, 0.1) * MOST_OPACITY
+    return f"background-color: {translucent(colour, opacity)}"
 
 
 def styled(frame: pd.DataFrame) -> Styler:
-    """Colour the bars: blue for what becomes more likely, orange for what becomes less likely."""
+    """Shade the advantages in proportion to the largest of them."""
     style = frame.style
-    for column, colour in (("more likely", POSITIVE), ("less likely", NEGATIVE)):
-        if column in frame:
-            style = style.set_properties(subset=[column], color=colour)
-    return style
+    if "advantage" not in frame:
+        return style
+    values: list[float] = frame["advantage"].astype("float64").tolist()  # NaN where there is none
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    shades = [shade(value, largest) for value in values]
+    return style.apply(lambda _: shades, subset=["advantage"])
+
+
+def has_content(frame: pd.DataFrame, name: str) -> bool:
+    """Return whether a column that may be empty has something to show."""
+    if name not in frame:
+        return False
+    if name == "tokens":
+        return bool(frame[name].notna().any())
+    return name != "remark" or bool((frame[name] != "").any())

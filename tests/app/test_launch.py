@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app import data, routes, state, token_counts
-from app.components import config_form, launch_check, turn_table
+from app.components import config_form, launch_check, palette, turn_table
 from app.token_counts import CountJob, parse_counts
 from db import commands, queries
 from db.enums import RunStatus
@@ -245,20 +245,32 @@ def line(turn: int, advantage: float | None) -> TurnPreview:
     )  # fmt: skip
 
 
-def test_bars_are_drawn_to_the_scale_of_the_largest_advantage():
+def test_the_table_tells_tokens_and_why_a_turn_trains_nothing():
     turns = [line(0, 0.5), line(1, -0.25), line(2, 0.0), line(3, None)]
     frame = turn_table.turn_frame(turns, tokens={(0, 0): (33, 14)}, replies={}, limit=20)
-    assert list(frame["more likely"]) == ["█" * 8, "", "", ""]
-    assert list(frame["less likely"]) == ["", "█" * 4, "", ""]
     assert list(frame["remark"]) == [
         "longer than 20 tokens: left out", "", "no signal", "no score: context only",
     ]  # fmt: skip
     assert frame["tokens"].isna().tolist() == [False, True, True, True]
 
 
-@pytest.mark.parametrize(("share", "bar"), [(0, ""), (-1, ""), (0.0001, "▏"), (0.0625, "▌")])
-def test_a_bar_is_never_empty_for_an_advantage_above_zero(share: float, bar: str):
-    assert turn_table.bar(share) == bar
+def test_advantages_are_shaded_by_sign_and_to_the_scale_of_the_largest():
+    turns = [line(0, 0.5), line(1, -0.25), line(2, 0.0), line(3, None)]
+    frame = turn_table.turn_frame(turns, tokens={}, replies={}, limit=20)
+    column = list(frame.columns).index("advantage")
+    styles = turn_table.styled(frame)._compute().ctx
+    assert [dict(styles.get((row, column), [])).get("background-color") for row in range(4)] == [
+        palette.translucent(palette.POSITIVE, turn_table.MOST_OPACITY),
+        palette.translucent(palette.NEGATIVE, turn_table.MOST_OPACITY / 2),
+        None,
+        None,
+    ]
+
+
+def test_columns_without_content_are_left_out():
+    frame = turn_table.turn_frame([line(0, 0.5)], tokens={}, replies={}, limit=20)
+    shown = [name for name in frame.columns if turn_table.has_content(frame, name)]
+    assert shown == ["conversation", "turn", "reply", "reward", "return", "advantage"]
 
 
 # -- token counts from the child process ---------------------------------------------------------
