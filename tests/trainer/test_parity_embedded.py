@@ -144,7 +144,15 @@ def subject(smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     yield load_subject(smollm2, tmp_path_factory.mktemp("embedded"), rank=16, jitter=0.01)
 
 
-@pytest.mark.parametrize(("rendering", "turns"), [(Rendering.PLAIN, 5), (Rendering.TEMPLATE, 3)])
+@pytest.mark.parametrize(
+    ("rendering", "turns"),
+    [
+        (Rendering.PLAIN, 16),
+        (Rendering.TEMPLATE, 1),
+        (Rendering.TEMPLATE, 3),
+        (Rendering.TEMPLATE, 16),
+    ],
+)
 def test_a_conversation_in_one_pass_equals_a_pass_for_each_turn(
     subject: Subject, rendering: Rendering, turns: int
 ) -> None:
