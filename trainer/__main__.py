@@ -14,7 +14,8 @@ from db.errors import DataError, EveryTurnError
 from db.formats import parse, write
 from db.records import Conversation
 from db.settings import read_settings
-from trainer.config import Device, Preset, TrainConfig, parse_assignments
+from trainer.assignments import parse_assignments
+from trainer.config import Device, Preset, TrainConfig
 from trainer.runs.folder import RunFolder
 
 # torch takes seconds to load: each command imports what it needs, when it runs.

@@ -5,105 +5,26 @@ the validation say the same. Presets are factories; nothing here imports torch.
 """
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self, get_type_hints
 
-from trainer.errors import ConfigError, shortened
+from trainer.choices import (
+    CreditMode,
+    Device,
+    Guard,
+    LossName,
+    LossScale,
+    OldLogprobs,
+    Preset,
+    Rendering,
+    Schedule,
+)
+from trainer.errors import ConfigError
+from trainer.fields import Limits, coerce_value, setting, shown
 
 EMBEDDED_MODEL = "smollm2-135m"
-
-MANY = 10**300
-"""Whole numbers from here on do not fit into a float."""
-
-
-class Preset(StrEnum):
-    """The two starting points that a person chooses between."""
-
-    RECIPE = "recipe"
-    STANDARD = "standard"
-
-
-class Rendering(StrEnum):
-    """How a conversation becomes token ids."""
-
-    PLAIN = "plain"
-    TEMPLATE = "template"
-
-
-class CreditMode(StrEnum):
-    """How per-turn rewards become per-turn advantages."""
-
-    RECIPE = "recipe"
-    IMMEDIATE = "immediate"
-    RETURN_TO_GO = "return_to_go"
-    OUTCOME = "outcome"
-
-
-class LossName(StrEnum):
-    """The training objective."""
-
-    PPO = "ppo"
-    IMPORTANCE_SAMPLING = "importance_sampling"
-    CROSS_ENTROPY = "cross_entropy"
-
-
-class OldLogprobs(StrEnum):
-    """Where the behaviour policy's log-probabilities come from."""
-
-    CONSTANT = "constant"
-    STORED_OR_RECOMPUTED = "stored_or_recomputed"
-
-
-class LossScale(StrEnum):
-    """What the gradient of a step is the gradient of."""
-
-    SUM = "sum"
-    TRAINED_TOKENS = "trained_tokens"
-
-
-class Guard(StrEnum):
-    """What protects the model from replies that no known policy sampled."""
-
-    NONE = "none"
-    TRUNCATE = "truncate"
-
-
-class Device(StrEnum):
-    """Where a run computes."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The closed range of a numeric field; `exclusive` leaves the lower end out."""
-
-    low: float
-    high: float
-    exclusive: bool = False
-
-    def allow(self, value: float) -> bool:
-        """Return whether `value` is finite and within the range."""
-        above = value > self.low if self.exclusive else value >= self.low
-        return above and value <= self.high  # NaN is neither
-
-    def __str__(self) -> str:
-        """Return the range in words."""
-        start = "more than" if self.exclusive else "at least"
-        return f"{start} {self.low:g} and at most {self.high:g}"
-
-
-def setting(
-    default: Any, label: str, help: str, *, unit: str = "", limits: Limits | None = None
-) -> Any:
-    """Declare a field of `TrainConfig` together with what people need to know about it."""
-    metadata = {"label": label, "help": help, "unit": unit, "limits": limits}
-    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,11 +97,39 @@ class TrainConfig:
         "Probability ratio above which a token stops being pushed up.",
         limits=Limits(low=1, high=10),
     )
+    dual_clip: float = setting(
+        3.0,
+        "Dual clip",
+        "Probability ratio above which a low-scored token stops being pushed down: it would pull "
+        "without bound. 0 switches it off.",
+        limits=Limits(low=1, high=100, exclusive=True, or_zero=True),
+    )
     guard: Guard = setting(
         Guard.TRUNCATE,
         "Off-policy guard",
-        "truncate: a low-scored reply that no known policy sampled is pushed down less the "
-        "rarer it has already become, so that the model stays fluent.",
+        "For replies that no known policy sampled. truncate: a low-scored one is pushed down less "
+        "the rarer it has already become. positive_only: a low-scored one teaches nothing. "
+        "exp_weighted: each is imitated, the more the better its score. none: like any other.",
+    )
+    guard_beta: float = setting(
+        0.5,
+        "Guard temperature β",
+        "exp_weighted imitates a reply with weight exp(advantage / β): smaller cares more for the "
+        "best replies.",
+        limits=Limits(low=0.01, high=100),
+    )
+    guard_cap: float = setting(
+        20.0,
+        "Guard weight cap",
+        "Largest weight of a reply under exp_weighted.",
+        limits=Limits(low=1, high=1000),
+    )
+    kl_weight: float = setting(
+        0.0,
+        "KL weight",
+        "Strength of a penalty on moving away from the base model, added to each reply token's "
+        "loss; 0 switches it off.",
+        limits=Limits(low=0, high=10),
     )
     old_logprobs: OldLogprobs = setting(
         OldLogprobs.STORED_OR_RECOMPUTED,
@@ -231,6 +180,12 @@ class TrainConfig:
         unit="steps",
         limits=Limits(low=0, high=100000),
     )
+    schedule: Schedule = setting(
+        Schedule.CONSTANT,
+        "Rate schedule",
+        "After the warm-up the learning rate stays (constant), or sinks along half a cosine to a "
+        "tenth in the last step (cosine).",
+    )
     adam_beta1: float = setting(
         0.9, "Adam β1", "Memory of the gradient's mean.", limits=Limits(low=0, high=0.9999)
     )
@@ -255,10 +210,18 @@ class TrainConfig:
     max_kl: float = setting(
         0.5,
         "KL limit",
-        "The run ends early, keeping its adapter, once a step's mean KL to the old policy "
-        "passes this; 0 switches the limit off.",
+        "The run ends early, keeping its adapter, once a step's mean KL passes this: to the old "
+        "policy or to the base model, whichever is larger. 0 switches the limit off.",
         unit="nats/token",
         limits=Limits(low=0, high=100),
+    )
+
+    held_out: float = setting(
+        0.0,
+        "Held out",
+        "Share of the conversations that is not trained on, but judges each epoch: the best "
+        "epoch's adapter is kept. 0 holds none out: a few dozen conversations can spare none.",
+        limits=Limits(low=0, high=0.5),
     )
 
     token_budget: int = setting(
@@ -286,11 +249,11 @@ class TrainConfig:
         """Check every field's type and range."""
         types = get_type_hints(type(self))
         for field in dataclasses.fields(self):
-            value = _coerce(field.name, getattr(self, field.name), types[field.name])
+            value = coerce_value(field.name, getattr(self, field.name), types[field.name])
             limits: Limits | None = field.metadata["limits"]
             if limits is not None and not limits.allow(value):
                 raise ConfigError(
-                    f"{_shown(value)} is out of range",
+                    f"{shown(value)} is out of range",
                     where=f"setting {field.name}",
                     remedy=f"It must be {limits}.",
                 )
@@ -305,27 +268,31 @@ class TrainConfig:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Build a configuration from JSON data.
+        """Build a configuration from JSON data; what it leaves out is as its preset has it.
 
         Raises:
             ConfigError: if a key is unknown or a value does not fit.
         """
-        return cls(**_known(data))
+        given = known_settings(data)
+        return cls(**{**preset_settings(given.get("preset")), **given})
 
     @classmethod
     def for_preset(cls, preset: Preset, **overrides: Any) -> Self:
         """Return a preset with some of its settings replaced."""
-        base = RECIPE_SETTINGS if preset is Preset.RECIPE else {}
-        return cls.from_json({**base, "preset": preset, **overrides})
+        return cls.from_json({"preset": preset, **overrides})
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some settings changed."""
-        return dataclasses.replace(self, **_known(changes))
+        return dataclasses.replace(self, **known_settings(changes))
 
+
+RECIPE_OLD_LOGPROB = -0.5
+"""The constant that the seed recipe takes for every old log-probability, in nats."""
 
 RECIPE_SETTINGS: dict[str, Any] = {
     "rendering": Rendering.PLAIN,
     "credit": CreditMode.RECIPE,
+    "dual_clip": 0.0,
     "guard": Guard.NONE,
     "old_logprobs": OldLogprobs.CONSTANT,
     "loss_scale": LossScale.SUM,
@@ -340,76 +307,26 @@ RECIPE_SETTINGS: dict[str, Any] = {
 }
 """What the seed recipe does differently from `standard`."""
 
-RECIPE_OLD_LOGPROB = -0.5
-"""The constant that the seed recipe takes for every old log-probability, in nats."""
+
+def preset_settings(preset: object) -> dict[str, Any]:
+    """Return what a preset, given by its name, does differently from `standard`."""
+    return RECIPE_SETTINGS if preset == Preset.RECIPE else {}
 
 
-def parse_assignments(assignments: list[str]) -> dict[str, Any]:
-    """Parse the `key=value` arguments of `--set` into typed settings.
+def known_settings(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data as settings.
 
     Raises:
-        ConfigError: if an argument has no `=`, or names no setting, or its value does not parse.
+        ConfigError: if it is no JSON object, or holds a key that is no setting.
     """
-    types = get_type_hints(TrainConfig)
-    parsed: dict[str, Any] = {}
-    for assignment in assignments:
-        key, separator, text = assignment.partition("=")
-        if not separator:
-            raise ConfigError(
-                f"{_shown(assignment)} is not of the form key=value",
-                where="--set",
-                remedy="For example: --set learning_rate=5e-5",
-            )
-        _known({key: text})
-        if key == "preset":
-            raise ConfigError("the preset is no setting", where="--set", remedy="Use --preset.")
-        parsed[key] = _parse(key, text, types[key])
-    return parsed
-
-
-def _known(data: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - from a file
         raise ConfigError("the configuration is no JSON object", where="configuration")
     names = [field.name for field in dataclasses.fields(TrainConfig)]
     for key in data:
         if key not in names:
             raise ConfigError(
-                f"there is no setting named {_shown(key)}",
+                f"there is no setting named {shown(key)}",
                 where="configuration",
                 remedy=f"The settings are: {', '.join(names)}.",
             )
     return dict(data)
-
-
-def _parse(name: str, text: str, kind: type[Any]) -> Any:
-    try:
-        return kind(text)
-    except ValueError:
-        raise ConfigError(
-            f"{_shown(text)} is not {_describe(kind)}", where=f"setting {name}"
-        ) from None
-
-
-def _coerce(name: str, value: Any, kind: type[Any]) -> Any:
-    """Return `value` as `kind`, allowing an int for a float and a string for an enum."""
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value) if abs(value) < MANY else math.inf
-    if issubclass(kind, StrEnum) and isinstance(value, str):
-        return _parse(name, value, kind)
-    if type(value) is not kind:
-        raise ConfigError(f"{_shown(value)} is not {_describe(kind)}", where=f"setting {name}")
-    return value
-
-
-def _shown(value: object) -> str:
-    try:
-        return shortened(repr(value))
-    except ValueError:  # more digits than Python prints
-        return "this number"
-
-
-def _describe(kind: type[Any]) -> str:
-    if issubclass(kind, StrEnum):
-        return "one of " + ", ".join(kind)
-    names: dict[type, str] = {int: "a whole number", float: "a number", str: "text"}
-    return names[kind]

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from trainer.assignments import parse_assignments
 from trainer.config import (
     CreditMode,
     Limits,
@@ -14,7 +15,6 @@ from trainer.config import (
     Preset,
     Rendering,
     TrainConfig,
-    parse_assignments,
 )
 from trainer.errors import ConfigError
 
