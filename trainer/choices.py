@@ -70,3 +70,12 @@ class Device(StrEnum):
     AUTO = "auto"
     CPU = "cpu"
     CUDA = "cuda"
+
+
+class BasePrecision(StrEnum):
+    """How the base model's frozen weights are held; adapter and loss are fp32 in any case."""
+
+    AUTO = "auto"
+    FP32 = "fp32"
+    BF16 = "bf16"
+    FOUR_BIT = "4bit"

@@ -12,7 +12,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "From scores to advantages": ("credit", "gamma", "outcome_weight"),
     "What a turn looks like": ("rendering", "max_context_tokens"),
     "Loss": ("loss", "clip_low", "clip_high", "old_logprobs", "guard", "loss_scale", "max_kl"),
-    "Machine": ("device", "token_budget", "seed"),
+    "Machine": ("device", "base_precision", "token_budget", "seed"),
     "Training": ("epochs", "batch_conversations", "learning_rate", "warmup_steps"),
     "Adapter": ("lora_rank", "lora_alpha"),
     "Optimiser": ("adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "grad_clip_norm"),
