@@ -1,97 +1,97 @@
-"""How much shared prefixes save: one pass a conversation against one pass a turn, in one run.
+"""How fast the engine is, how near to the machine's limit, and how much memory it takes.
 
-Prints a table and writes the same figures to `bench.json` in EVERYTURN_HOME. Only ratios are
-worth quoting: the machine's speed drifts, and both sides are measured in turn.
+`python -m tests.bench` prints two tables and writes every figure to `bench.json` in EVERYTURN_HOME;
+`--quick` measures short conversations only, for development, and writes `bench-quick.json`.
+What is measured and how: docs/performance.md.
 """
 
+import argparse
 import json
-import statistics
 import sys
-import time
-from collections.abc import Callable, Sequence
-
-import torch
+from dataclasses import asdict
 
 from db.settings import read_settings
-from trainer.config import EMBEDDED_MODEL
-from trainer.data.datums import build_datum
-from trainer.data.rendering import RenderedTurn
-from trainer.engine.client import ServiceClient, TrainingClient
-from trainer.engine.types import Datum
-
-USER_TOKENS, REPLY_TOKENS = 60, 120
-TURN_COUNTS = (1, 2, 4, 8)
-REPEATS = 2
+from tests.bench.children import in_child
+from tests.bench.results import Machine, Results, RowTimes
+from tests.bench.table import lines_table, targets_table
+from tests.bench.targets import targets
+from tests.bench.workloads import PEAK_CASES, QUICK_ROWS, ROWS
 
 
 def main() -> None:
-    """Measure and print."""
-    settings = read_settings()
-    client = ServiceClient(settings=settings).create_lora_training_client(
-        EMBEDDED_MODEL, rank=16, seed=0, train_unembed=False, token_budget=8192
+    """Measure everything in child processes, print and write it; the children print JSON."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="short conversations, no memory")
+    steps = parser.add_subparsers(dest="step", metavar="STEP", title="one measurement, as JSON")
+    steps.add_parser("times", help="the lines' times")
+    steps.add_parser("peak", help="peak memory of this process").add_argument(
+        "case", choices=PEAK_CASES
     )
-    rows = [measure(client, conversation(turns)) for turns in TURN_COUNTS]
-    print(f"{EMBEDDED_MODEL}, fp32, {torch.get_num_threads()} threads, {client.device}")
-    print(
-        f"{USER_TOKENS} + {REPLY_TOKENS} tokens a turn, forward and backward, median of {REPEATS}"
+    arguments = parser.parse_args()
+    if arguments.step == "times":
+        print(json.dumps(times(quick=arguments.quick)))
+    elif arguments.step == "peak":
+        print(json.dumps(peak(arguments.case)))
+    else:
+        report(quick=arguments.quick)
+
+
+def report(*, quick: bool) -> None:
+    """Collect the children's figures."""
+    measured = in_child(*(["--quick"] if quick else []), "times")
+    peaks: dict[str, int] = {}
+    for case in [] if quick else PEAK_CASES:
+        progress(f"peak memory: {case}")
+        peaks[case] = in_child("peak", case)
+    results = Results(
+        machine=Machine(**measured["machine"]),
+        rows=tuple(RowTimes(**row) for row in measured["rows"]),
+        peak_bytes=peaks,
     )
-    print("turns  tokens a turn way  computed  seconds a turn way  seconds shared  times as fast")
+    path = read_settings().home / ("bench-quick.json" if quick else "bench.json")
+    reached = [asdict(target) | {"reached": target.is_reached} for target in targets(results)]
+    data = results.to_json() | {"targets": reached}
+    path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    machine = results.machine
+    print(f"{machine.processor}, {machine.torch_threads} threads, fp32, torch {machine.torch}\n")
+    print(lines_table(results), targets_table(results), sep="\n\n")
+    progress(f"written to {path}")
+
+
+def times(*, quick: bool) -> dict[str, object]:
+    """Time every line in this process."""
+    import torch  # noqa: PLC0415 - the parent process stays small
+
+    from tests.bench.results import processor_name, usable_cores  # noqa: PLC0415
+    from tests.bench.timing import Contestants  # noqa: PLC0415
+
+    contestants = Contestants.load(read_settings())
+    rows = QUICK_ROWS if quick else ROWS
+    contestants.warm_up(rows[0])
+    measured = []
     for row in rows:
-        print(
-            f"{row['turns']:>5}  {row['turn_tokens']:>17}  {row['computed_tokens']:>8}  "
-            f"{row['per_turn_s']:>18.2f}  {row['shared_s']:>14.2f}  {row['speedup']:>13.2f}"
-        )
-    path = settings.home / "bench.json"
-    path.write_text(json.dumps({"threads": torch.get_num_threads(), "rows": rows}, indent=2))
-    print(f"Written to {path}", file=sys.stderr)
+        progress(f"times: {row.name}")
+        measured.append(asdict(contestants.measure(row)))
+    machine = Machine(
+        processor=processor_name(),
+        cores=usable_cores(),
+        torch_threads=torch.get_num_threads(),
+        torch=torch.__version__,
+    )
+    return {"machine": asdict(machine), "rows": measured}
 
 
-def conversation(turns: int) -> list[Datum]:
-    """The datums of one conversation of random tokens."""
-    generator = torch.Generator().manual_seed(turns)
-    history: tuple[int, ...] = ()
-    data: list[Datum] = []
-    for turn in range(turns):
-        ids = torch.randint(1000, 40000, (USER_TOKENS + REPLY_TOKENS,), generator=generator)
-        prompt = history + tuple(ids[:USER_TOKENS].tolist())
-        response = tuple(ids[USER_TOKENS:].tolist())
-        rendered = RenderedTurn(turn=turn, prompt_ids=prompt, response_ids=response)
-        old = [-5.0] * REPLY_TOKENS
-        data.append(build_datum(rendered, advantage=0.5, old_logprobs=old, off_policy=False))
-        history = prompt + response
-    return data
+def peak(case: str) -> int:
+    """Return the peak memory of this process after one pass."""
+    from tests.bench.memory import peak_bytes  # noqa: PLC0415 - the parent process stays small
+
+    return peak_bytes(read_settings(), case)
 
 
-def measure(client: TrainingClient, data: Sequence[Datum]) -> dict[str, float]:
-    """Time both ways in turn, after one warm-up of each."""
-
-    def shared() -> None:
-        client.forward_backward(data, "ppo").result()
-
-    def per_turn() -> None:
-        for datum in data:
-            client.forward_backward([datum], "ppo").result()
-
-    before = client.computed_tokens
-    shared()
-    computed = client.computed_tokens - before
-    per_turn()
-    pairs = [(seconds(shared), seconds(per_turn)) for _ in range(REPEATS)]
-    return {
-        "turns": len(data),
-        "turn_tokens": sum(datum.model_input.length for datum in data),
-        "computed_tokens": computed,
-        "shared_s": statistics.median(pair[0] for pair in pairs),
-        "per_turn_s": statistics.median(pair[1] for pair in pairs),
-        "speedup": statistics.median(pair[1] / pair[0] for pair in pairs),
-    }
+def progress(text: str) -> None:
+    """Say what is being measured, where it is not in the way of the results."""
+    print(text, file=sys.stderr, flush=True)
 
 
-def seconds(work: Callable[[], None]) -> float:
-    """Return the wall time of a piece of work."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-main()
+if __name__ == "__main__":
+    main()
