@@ -55,7 +55,7 @@ class VerifiedTurn:
     def difference(self) -> float:
         """Largest difference between the engine's figures and the plain pass's."""
         pairs = zip(asdict(self.engine).values(), asdict(self.plain).values(), strict=True)
-        return max(abs(left - right) for left, right in pairs)
+        return max(abs(left - right) for left, right in pairs if left is not None)
 
     @property
     def agrees_with_seed(self) -> bool:

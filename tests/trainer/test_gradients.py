@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from trainer.choices import Guard
 from trainer.engine.losses import LossConfig, LossFunction, token_losses
 
 LOG_RATIOS = [-1.5, -0.3, -0.2, -0.05, 0.0, 0.05, 0.15, 0.3, 1.5]
@@ -92,7 +93,7 @@ def test_cross_entropy_ignores_advantages() -> None:
     assert _slopes(losses, logprobs) == [-1.0] * T
 
 
-GUARDED = LossConfig(clip_low=LOW, clip_high=HIGH, truncate_off_policy=True)
+GUARDED = LossConfig(clip_low=LOW, clip_high=HIGH, guard=Guard.TRUNCATE)
 
 
 @pytest.mark.parametrize("name", ["ppo", "importance_sampling"])

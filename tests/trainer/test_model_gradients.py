@@ -13,7 +13,7 @@ import torch
 
 from tests.oracle import OracleTurn
 from tests.subject import Subject, dialogue, load_subject, rendered_turns
-from trainer.config import Rendering
+from trainer.choices import Guard, Rendering
 from trainer.engine.losses import LossConfig, LossFunction
 
 LOW, HIGH = 0.8, 1.2
@@ -111,9 +111,8 @@ def _measured_slope(
 def test_every_parameter_has_the_slope_that_differences_measure(
     subject: Subject, turns: list[OracleTurn], loss: LossFunction, guarded: bool
 ) -> None:
-    result = subject.pass_over(
-        turns, loss=loss, config=LossConfig(truncate_off_policy=guarded), off_policy=True
-    )
+    guard = Guard.TRUNCATE if guarded else Guard.NONE
+    result = subject.pass_over(turns, loss=loss, config=LossConfig(guard=guard), off_policy=True)
     weights = [1.0] * len(turns)
     if guarded and loss != "cross_entropy":
         weights = _weights(turns, subject.response_logprobs(turns, result))

@@ -156,6 +156,7 @@ def weighted_loss(
 ) -> Tensor:
     """Return a datum's sum of token loss × weight, on the device of `logprobs_T`."""
     device = logprobs_T.device
+    reference_T = inputs.reference_logprobs_T
     losses_T = token_losses(
         loss,
         logprobs_T=logprobs_T,
@@ -164,5 +165,6 @@ def weighted_loss(
         is_trained_T=inputs.is_trained_T.to(device),
         is_off_policy_T=inputs.is_off_policy_T.to(device),
         config=config,
+        reference_logprobs_T=None if reference_T is None else reference_T.to(device),
     )
     return (losses_T * inputs.weights_T.to(device)).sum()

@@ -21,6 +21,8 @@ class LossInputs:
         old_logprobs_T: float32.
         is_trained_T: bool, True where the weight is not 0.
         is_off_policy_T: bool, True where no known policy sampled the target.
+        reference_logprobs_T: float32, under the policy that KL is measured to; None if the datum
+            has none.
     """
 
     targets_T: Tensor
@@ -29,6 +31,7 @@ class LossInputs:
     old_logprobs_T: Tensor
     is_trained_T: Tensor
     is_off_policy_T: Tensor
+    reference_logprobs_T: Tensor | None
 
 
 def loss_inputs(datum: Datum, loss: LossFunction) -> LossInputs:
@@ -61,4 +64,5 @@ def loss_inputs(datum: Datum, loss: LossFunction) -> LossInputs:
         old_logprobs_T=given.get("logprobs", zeros_T),
         is_trained_T=weights_T != 0,
         is_off_policy_T=given.get("off_policy", zeros_T) != 0,
+        reference_logprobs_T=given.get("reference_logprobs"),
     )

@@ -5,63 +5,21 @@ under the policy that sampled it, the probability ratio is ρ = exp(logprob - ol
 runs over the positions of one datum's model input.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from trainer.errors import ConfigError
+from trainer.choices import Guard
+from trainer.engine.loss_config import LossConfig
+from trainer.errors import BadDataError, ConfigError
 
 LossFunction = Literal["ppo", "importance_sampling", "cross_entropy"]
 LOSS_FUNCTIONS: tuple[LossFunction, ...] = ("ppo", "importance_sampling", "cross_entropy")
 
 LOG_RATIO_LIMIT = 20.0
 """Log-ratios are clamped to ± this many nats, so that exp() stays finite (as verl does)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossConfig:
-    """What the losses can be told.
-
-    Attributes:
-        clip_low: Lower bound of the probability ratio in `ppo`.
-        clip_high: Upper bound of the probability ratio in `ppo`.
-        truncate_off_policy: Whether low-scored off-policy replies are pushed down less the
-            rarer they have become; see `off_policy_weight`.
-    """
-
-    clip_low: float = 0.8
-    clip_high: float = 1.2
-    truncate_off_policy: bool = False
-
-    @classmethod
-    def parse(cls, config: "LossConfig | Mapping[str, float] | None") -> "LossConfig":
-        """Read a Tinker-style `loss_fn_config`.
-
-        Args:
-            config: Keys `clip_low_threshold`, `clip_high_threshold` and `truncate_off_policy`
-                (0 or 1), each optional; None means the defaults.
-
-        Raises:
-            ConfigError: if a key is unknown.
-        """
-        if isinstance(config, LossConfig):
-            return config
-        given, default = dict(config or {}), cls()
-        parsed = cls(
-            clip_low=given.pop("clip_low_threshold", default.clip_low),
-            clip_high=given.pop("clip_high_threshold", default.clip_high),
-            truncate_off_policy=bool(given.pop("truncate_off_policy", False)),
-        )
-        if given:
-            raise ConfigError(
-                f"unknown keys {sorted(given)}",
-                where="loss_fn_config",
-                remedy="Use clip_low_threshold, clip_high_threshold, truncate_off_policy.",
-            )
-        return parsed
 
 
 def loss_function(name: str) -> LossFunction:
@@ -87,6 +45,7 @@ def token_losses(
     is_trained_T: Tensor,
     is_off_policy_T: Tensor,
     config: LossConfig,
+    reference_logprobs_T: Tensor | None = None,
 ) -> Tensor:
     """Return the loss of each token, 0 where the token is not trained.
 
@@ -97,23 +56,34 @@ def token_losses(
         advantages_T: Float.
         is_trained_T: Bool, True where the token is part of a reply that is trained on.
         is_off_policy_T: Bool, True where no known policy sampled the token.
-        config: Clip bounds and guard.
+        config: Clip bounds, guard and KL weight.
+        reference_logprobs_T: Float, natural logarithm, under the policy that the KL penalty holds
+            on to; not needed where its weight is 0.
 
     Returns:
         Float tensor of shape (T,).
+
+    Raises:
+        BadDataError: if there is a KL penalty, and no reference.
     """
     if name == "cross_entropy":
-        return torch.where(is_trained_T, -logprobs_T, torch.zeros_like(logprobs_T))
-    log_ratios_T = log_ratios(logprobs_T, old_logprobs_T, is_trained_T)
-    ratios_T = log_ratios_T.exp()
-    if name == "ppo":
-        losses_T = ppo(ratios_T, advantages_T, config.clip_low, config.clip_high)
+        losses_T = -logprobs_T
     else:
-        losses_T = importance_sampling(ratios_T, advantages_T)
-    if config.truncate_off_policy:
+        log_ratios_T = log_ratios(logprobs_T, old_logprobs_T, is_trained_T)
+        ratios_T = log_ratios_T.exp()
+        if name == "ppo":
+            losses_T = ppo(ratios_T, advantages_T, config)
+        else:
+            losses_T = importance_sampling(ratios_T, advantages_T)
         is_guarded_T = is_trained_T & is_off_policy_T
-        weight = off_policy_weight(log_ratios_T.detach(), is_guarded_T)
-        losses_T = torch.where(is_guarded_T & (advantages_T < 0), losses_T * weight, losses_T)
+        losses_T = guarded(
+            losses_T, logprobs_T, log_ratios_T.detach(), advantages_T, is_guarded_T, config
+        )
+    if config.kl_weight:
+        if reference_logprobs_T is None:
+            raise BadDataError("a KL penalty needs 'reference_logprobs' in every datum")
+        away_T = log_ratios(logprobs_T, reference_logprobs_T, is_trained_T)
+        losses_T = losses_T + config.kl_weight * kl_penalty(away_T)
     return torch.where(is_trained_T, losses_T, torch.zeros_like(losses_T))
 
 
@@ -125,10 +95,18 @@ def log_ratios(logprobs_T: Tensor, old_logprobs_T: Tensor, is_trained_T: Tensor)
     return trained_T.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
 
 
-def ppo(ratios_T: Tensor, advantages_T: Tensor, clip_low: float, clip_high: float) -> Tensor:
-    """Return -min(ρA, clip(ρ, low, high)·A) (Schulman et al. 2017, arXiv 1707.06347, eq. 7)."""
-    clipped_T = ratios_T.clamp(clip_low, clip_high)
-    return -torch.minimum(ratios_T * advantages_T, clipped_T * advantages_T)
+def ppo(ratios_T: Tensor, advantages_T: Tensor, config: LossConfig) -> Tensor:
+    """Return -min(ρA, clip(ρ, low, high)·A) (Schulman et al. 2017, arXiv 1707.06347, eq. 7).
+
+    Where A < 0 that has no upper bound: a token that has become likelier is pushed down by ρ·|A|.
+    Dual clip takes max(min(...), c·A) there (Ye et al. 2019, arXiv 1912.09729, eq. 5).
+    """
+    clipped_T = ratios_T.clamp(config.clip_low, config.clip_high)
+    losses_T = -torch.minimum(ratios_T * advantages_T, clipped_T * advantages_T)
+    if not config.dual_clip:
+        return losses_T
+    bounded_T = torch.minimum(losses_T, -config.dual_clip * advantages_T)
+    return torch.where(advantages_T < 0, bounded_T, losses_T)
 
 
 def importance_sampling(ratios_T: Tensor, advantages_T: Tensor) -> Tensor:
@@ -136,7 +114,42 @@ def importance_sampling(ratios_T: Tensor, advantages_T: Tensor) -> Tensor:
     return -ratios_T * advantages_T
 
 
-def off_policy_weight(log_ratios_T: Tensor, is_guarded_T: Tensor) -> Tensor:
+def guarded(
+    losses_T: Tensor,
+    logprobs_T: Tensor,
+    log_ratios_T: Tensor,
+    advantages_T: Tensor,
+    is_guarded_T: Tensor,
+    config: LossConfig,
+) -> Tensor:
+    """Return the losses with those of replies that no known policy sampled put under the guard.
+
+    `truncate` weakens the push on low-scored replies; see `truncated_weight`. `positive_only`
+    takes it away: such a reply then carries no gradient (A-LoL trains on positive advantages
+    only; Baheti et al. 2023, arXiv 2305.14718). `exp_weighted` imitates each reply in place of
+    the clipped loss; see `imitation_weights`.
+
+    Args:
+        losses_T: The losses without a guard.
+        logprobs_T: As in `token_losses`.
+        log_ratios_T: log ρ without gradient.
+        advantages_T: As in `token_losses`.
+        is_guarded_T: Bool, True where the token belongs to a reply that no known policy sampled.
+        config: The guard and its settings.
+    """
+    is_low_T = is_guarded_T & (advantages_T < 0)
+    if config.guard is Guard.TRUNCATE:
+        weight = truncated_weight(log_ratios_T, is_guarded_T)
+        return torch.where(is_low_T, losses_T * weight, losses_T)
+    if config.guard is Guard.POSITIVE_ONLY:
+        return torch.where(is_low_T, torch.zeros_like(losses_T), losses_T)
+    if config.guard is Guard.EXP_WEIGHTED:
+        weights_T = imitation_weights(advantages_T, config)
+        return torch.where(is_guarded_T, -weights_T * logprobs_T, losses_T)
+    return losses_T
+
+
+def truncated_weight(log_ratios_T: Tensor, is_guarded_T: Tensor) -> Tensor:
     """Return w = min(1, exp(mean of log ρ over the guarded tokens)), a scalar in (0, 1].
 
     Pushing a fixed reply down has no natural end: its log-probability sinks towards -∞ and takes
@@ -159,13 +172,54 @@ def off_policy_weight(log_ratios_T: Tensor, is_guarded_T: Tensor) -> Tensor:
     return (total / count).exp().clamp(max=1.0)
 
 
+def imitation_weights(advantages_T: Tensor, config: LossConfig) -> Tensor:
+    """Return w = min(exp(A / β), cap), the weight of a token in the guard `exp_weighted`.
+
+    Advantage-weighted regression (Peng et al. 2019, arXiv 1910.00177, algorithm 1; weights capped
+    as in section 5) maximises w·log π. It is the log-likelihood that is weighted, not the ratio:
+    the ratio corrects for the policy that wrote the reply, which is unknown here, and its
+    gradient w·ρ·∇log π grows with what has been learned already, while that of the
+    log-likelihood comes to rest at the weighted replies themselves. No weight is negative, so
+    nothing is pushed towards -∞.
+    """
+    return (advantages_T / config.guard_beta).clamp(max=math.log(config.guard_cap)).exp()
+
+
+def kl_penalty(log_ratios_T: Tensor) -> Tensor:
+    """Return exp(-d) - 1 + d with d = logprob - reference logprob, of which 0 is the least.
+
+    The k3 estimator of KL(policy || reference) in nats a token, in the form that GRPO adds to its
+    loss (Shao et al. 2024, arXiv 2402.03300, eq. 4). Its gradient 1 - exp(-d) stays below 1 for a
+    token that became likelier, and grows fast for one that is pushed towards -∞. The figures'
+    KL estimate, (ρ - 1) - log ρ, is that of the other direction.
+
+    Args:
+        log_ratios_T: d, clamped; carries gradient.
+    """
+    return (-log_ratios_T).exp() - 1 + log_ratios_T
+
+
 def is_clip_binding(
-    ratios_T: Tensor, advantages_T: Tensor, clip_low: float, clip_high: float
+    name: LossFunction,
+    ratios_T: Tensor,
+    advantages_T: Tensor,
+    is_off_policy_T: Tensor,
+    config: LossConfig,
 ) -> Tensor:
-    """Return True where the clip of `ppo` removes the token's gradient."""
-    too_high_T = (advantages_T > 0) & (ratios_T > clip_high)
-    too_low_T = (advantages_T < 0) & (ratios_T < clip_low)
-    return too_high_T | too_low_T
+    """Return True where a clip of `ppo`, and not the guard, removes the token's gradient."""
+    if name != "ppo":
+        return torch.zeros_like(is_off_policy_T)
+    is_low_T = advantages_T < 0
+    too_high_T = (advantages_T > 0) & (ratios_T > config.clip_high)
+    too_low_T = is_low_T & (ratios_T < config.clip_low)
+    is_binding_T = too_high_T | too_low_T
+    if config.dual_clip:
+        is_binding_T = is_binding_T | (is_low_T & (ratios_T > config.dual_clip))
+    if config.guard is Guard.EXP_WEIGHTED:
+        return is_binding_T & ~is_off_policy_T
+    if config.guard is Guard.POSITIVE_ONLY:
+        return is_binding_T & ~(is_off_policy_T & is_low_T)
+    return is_binding_T
 
 
 def is_outside_band(ratios_T: Tensor, clip_low: float, clip_high: float) -> Tensor:

@@ -37,6 +37,8 @@ class TurnFigures:
         kl_mean: Mean of (ρ - 1) - log ρ, an estimate of KL(old || new) in nats that is never
             negative (the k3 estimator of Schulman, "Approximating KL divergence", 2020).
         logprob_mean: Mean log-probability of the trained tokens, in nats.
+        kl_base: The same estimate as `kl_mean`, of KL(base || new); None if the datum does not
+            say what the base model makes of it.
     """
 
     tokens: int
@@ -47,6 +49,7 @@ class TurnFigures:
     clipfrac_binding: float
     kl_mean: float
     logprob_mean: float
+    kl_base: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,7 @@ class FigureSums:
     """Sums over trained tokens, which add up over datums.
 
     Attributes:
+        base_tokens: How many of the tokens have a log-probability under the base model.
         weight: Sum of the datums' weights.
         weighted_loss: Sum of token loss × weight.
     """
@@ -65,6 +69,8 @@ class FigureSums:
     binding: float = 0.0
     kl: float = 0.0
     logprob: float = 0.0
+    kl_base: float = 0.0
+    base_tokens: int = 0
     weight: float = 0.0
     weighted_loss: float = 0.0
 
@@ -78,6 +84,8 @@ class FigureSums:
             binding=self.binding + other.binding,
             kl=self.kl + other.kl,
             logprob=self.logprob + other.logprob,
+            kl_base=self.kl_base + other.kl_base,
+            base_tokens=self.base_tokens + other.base_tokens,
             weight=self.weight + other.weight,
             weighted_loss=self.weighted_loss + other.weighted_loss,
         )
@@ -94,6 +102,7 @@ class FigureSums:
             clipfrac_binding=self.binding / tokens,
             kl_mean=self.kl / tokens,
             logprob_mean=self.logprob / tokens,
+            kl_base=self.kl_base / self.base_tokens if self.base_tokens else None,
         )
 
 
@@ -116,33 +125,47 @@ def figure_sums(loss: str, datum: Datum, logprobs: TensorData, config: LossConfi
     logprobs_T = logprobs.to_torch().double()
     old_logprobs_T = inputs.old_logprobs_T.double()
     advantages_T = inputs.advantages_T.double()
+    reference_T = inputs.reference_logprobs_T
+    base_logprobs_T = None if reference_T is None else reference_T.double()
+    is_trained_T, is_off_policy_T = inputs.is_trained_T, inputs.is_off_policy_T
     losses_T = token_losses(
         name,
         logprobs_T=logprobs_T,
         old_logprobs_T=old_logprobs_T,
         advantages_T=advantages_T,
-        is_trained_T=inputs.is_trained_T,
-        is_off_policy_T=inputs.is_off_policy_T,
+        is_trained_T=is_trained_T,
+        is_off_policy_T=is_off_policy_T,
         config=config,
+        reference_logprobs_T=base_logprobs_T,
     )
-    log_ratios_T = log_ratios(logprobs_T, old_logprobs_T, inputs.is_trained_T)
+    log_ratios_T = log_ratios(logprobs_T, old_logprobs_T, is_trained_T)
     ratios_T = log_ratios_T.exp()
-    bounds = (config.clip_low, config.clip_high)
+    is_binding_T = is_clip_binding(name, ratios_T, advantages_T, is_off_policy_T, config)
+    kl_base_T = torch.zeros_like(ratios_T)
+    if base_logprobs_T is not None:
+        kl_base_T = kl_estimates(log_ratios(logprobs_T, base_logprobs_T, is_trained_T))
 
     def total(values_T: torch.Tensor) -> float:
-        return float(values_T[inputs.is_trained_T].sum())
+        return float(values_T[is_trained_T].sum())
 
     return FigureSums(
-        tokens=int(inputs.is_trained_T.sum()),
+        tokens=int(is_trained_T.sum()),
         loss=total(losses_T),
         ratio=total(ratios_T),
-        outside=total(is_outside_band(ratios_T, *bounds)),
-        binding=total(is_clip_binding(ratios_T, advantages_T, *bounds)),
-        kl=total(ratios_T - 1 - log_ratios_T),
+        outside=total(is_outside_band(ratios_T, config.clip_low, config.clip_high)),
+        binding=total(is_binding_T),
+        kl=total(kl_estimates(log_ratios_T)),
         logprob=total(logprobs_T),
+        kl_base=total(kl_base_T),
+        base_tokens=0 if base_logprobs_T is None else int(is_trained_T.sum()),
         weight=float(inputs.weights_T.sum()),
         weighted_loss=total(losses_T * inputs.weights_T),
     )
+
+
+def kl_estimates(log_ratios_T: torch.Tensor) -> torch.Tensor:
+    """Return (ρ - 1) - log ρ for each token (k3; see `TurnFigures.kl_mean`)."""
+    return log_ratios_T.exp() - 1 - log_ratios_T
 
 
 def pass_metrics(loss: str, sums: Iterable[FigureSums]) -> dict[str, float]:

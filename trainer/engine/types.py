@@ -18,10 +18,12 @@ INPUT_DTYPES: dict[str, DType] = {
     "advantages": "float32",
     "logprobs": "float32",
     "off_policy": "float32",
+    "reference_logprobs": "float32",
 }
 """The loss inputs that a datum may carry, each of the model input's length.
 
-`off_policy` is 1 where no known policy sampled the token (the guard's mask), 0 elsewhere.
+`off_policy` is 1 where no known policy sampled the token (the guard's mask), 0 elsewhere;
+`reference_logprobs` are those of the policy that KL is measured to, the base model.
 """
 
 

@@ -6,12 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from trainer.choices import Guard
 from trainer.engine.losses import (
     LossConfig,
     LossFunction,
     is_clip_binding,
-    off_policy_weight,
     token_losses,
+    truncated_weight,
 )
 from trainer.engine.metrics import figure_sums, pass_metrics, turn_figures
 from trainer.engine.types import Datum, ModelInput, TensorData
@@ -112,7 +113,7 @@ def test_gradient_equals_finite_differences(name, truncate):
     old_T = torch.linspace(-3, -0.1, 12, dtype=torch.float64)
     logprobs_T = (old_T + log_ratios_T).requires_grad_()
     is_off_policy_T = torch.arange(12) % 2 == 0
-    weight = off_policy_weight(log_ratios_T, is_off_policy_T)
+    weight = truncated_weight(log_ratios_T, is_off_policy_T)
 
     def total(values_T: Tensor, *, guard_is_constant: bool) -> Tensor:
         found_T = token_losses(
@@ -122,7 +123,9 @@ def test_gradient_equals_finite_differences(name, truncate):
             advantages_T=advantages_T,
             is_trained_T=torch.ones(12, dtype=torch.bool),
             is_off_policy_T=is_off_policy_T,
-            config=LossConfig(truncate_off_policy=truncate and not guard_is_constant),
+            config=LossConfig(
+                guard=Guard.TRUNCATE if truncate and not guard_is_constant else Guard.NONE
+            ),
         )
         if truncate and guard_is_constant and name != "cross_entropy":
             # The guard's weight is no function of the policy to the gradient.
@@ -142,7 +145,7 @@ def test_gradient_equals_finite_differences(name, truncate):
 
 
 def test_the_guard_weakens_only_low_scored_off_policy_replies():
-    config = LossConfig(truncate_off_policy=True)
+    config = LossConfig(guard=Guard.TRUNCATE)
     plain = losses("ppo", [0.9, 0.9], [-1.0, -1.0])
     assert losses("ppo", [0.9, 0.9], [-1.0, -1.0], config=config).equal(plain)
     guarded = losses("ppo", [0.9, 0.9], [-1.0, -1.0], config=config, off_policy=True)
@@ -154,9 +157,9 @@ def test_the_guard_weakens_only_low_scored_off_policy_replies():
 def test_the_guards_weight_is_the_truncated_geometric_mean_ratio():
     log_ratios_T = torch.tensor([0.25, 0.16, 100.0]).log()
     is_guarded_T = torch.tensor([True, True, False])
-    assert off_policy_weight(log_ratios_T, is_guarded_T).item() == pytest.approx(0.2)
-    assert off_policy_weight(-log_ratios_T, is_guarded_T).item() == 1.0
-    assert off_policy_weight(log_ratios_T, torch.zeros(3, dtype=torch.bool)).item() == 1.0
+    assert truncated_weight(log_ratios_T, is_guarded_T).item() == pytest.approx(0.2)
+    assert truncated_weight(-log_ratios_T, is_guarded_T).item() == 1.0
+    assert truncated_weight(log_ratios_T, torch.zeros(3, dtype=torch.bool)).item() == 1.0
 
 
 def test_the_clip_binds_exactly_where_ppo_has_no_gradient():
@@ -173,7 +176,9 @@ def test_the_clip_binds_exactly_where_ppo_has_no_gradient():
         config=DEFAULTS,
     ).sum().backward()
     assert logprobs_T.grad is not None
-    assert is_clip_binding(ratios_T, advantages_T, 0.8, 1.2).equal(logprobs_T.grad == 0)
+    sampled_T = torch.zeros(6, dtype=torch.bool)
+    binds_T = is_clip_binding("ppo", ratios_T, advantages_T, sampled_T, DEFAULTS)
+    assert binds_T.equal(logprobs_T.grad == 0)
 
 
 def datum(advantage: float = 0.05, **changes: list[float]) -> Datum:
