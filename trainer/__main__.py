@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from db.engine import open_database
+from db import queries
+from db.engine import Database, open_database
 from db.enums import RunStatus
 from db.errors import DataError, EveryTurnError
 from db.formats import parse, write
@@ -16,7 +17,9 @@ from db.records import Conversation
 from db.settings import read_settings
 from trainer.assignments import parse_assignments
 from trainer.config import Device, Preset, TrainConfig
-from trainer.runs.folder import RunFolder
+from trainer.errors import CheckpointError
+from trainer.runs.folder import RunFolder, read_json
+from trainer.runs.process import is_launched, is_leader
 
 # torch takes seconds to load: each command imports what it needs, when it runs.
 # ruff: noqa: PLC0415
@@ -136,38 +139,47 @@ def pull_model(options: argparse.Namespace) -> int:
 
 def train_in_foreground(options: argparse.Namespace) -> int:
     """Run without the web app, everything in one folder; what is refused leaves no folder."""
-    from trainer.catalog import find_model
-    from trainer.preview import preview, refuse_blocked
-    from trainer.runs.folder import write_json, write_text
-
-    config, conversations = _read_config(options), _read_conversations(options.data)
-    if options.out.exists() and (not options.out.is_dir() or any(options.out.iterdir())):
-        return _fail(
-            f"{options.out}: there is something already. Choose another --out, or go on with "
-            f"that run: python -m trainer resume {options.out}"
-        )
-    refuse_blocked(preview(conversations, config))
-    config = config.replace(base_model=find_model(read_settings(), config.base_model).name)
+    config, folder = _read_config(options), RunFolder(options.out)
     is_new = not options.out.exists()
-    options.out.mkdir(parents=True, exist_ok=True)
-    folder = RunFolder(options.out)
-    write_json(folder.config, config.to_json())
-    write_text(folder.data, write(conversations, "native"))
+    if is_leader():
+        _begin_folder(options, config, folder)
     try:
-        return _train(folder)
+        return _train(folder, config)
     except EveryTurnError:
-        if is_new and not folder.metrics.exists():
+        if is_leader() and is_new and not folder.metrics.exists():
             shutil.rmtree(folder.path)
         raise
 
 
-def _train(folder: RunFolder) -> int:
+def _begin_folder(options: argparse.Namespace, config: TrainConfig, folder: RunFolder) -> None:
+    """Write what the run begins from."""
+    from trainer.catalog import find_model
+    from trainer.preview import preview, refuse_blocked
+    from trainer.runs.folder import write_json, write_text
+
+    conversations = _read_conversations(options.data)
+    if options.out.exists() and (not options.out.is_dir() or any(options.out.iterdir())):
+        raise CheckpointError(
+            "there is something already",
+            where=str(options.out),
+            remedy="Choose another --out, or go on with that run: "
+            f"python -m trainer resume {options.out}",
+        )
+    refuse_blocked(preview(conversations, config))
+    config = config.replace(base_model=find_model(read_settings(), config.base_model).name)
+    options.out.mkdir(parents=True, exist_ok=True)
+    write_json(folder.config, config.to_json())
+    write_text(folder.data, write(conversations, "native"))
+
+
+def _train(folder: RunFolder, config: TrainConfig) -> int:
+    from trainer.engine.ranks import join_ranks
     from trainer.runs.recorder import FileRecorder
     from trainer.runs.worker import Ending, run_folder, stop_on_signals
 
-    recorder = FileRecorder(folder.metrics)
-    stop_on_signals(recorder)
-    ending = run_folder(folder, recorder, read_settings())
+    recorder, ranks = FileRecorder(folder.metrics), join_ranks(config.device)
+    stop_on_signals(recorder, ranks)
+    ending = run_folder(folder, recorder, read_settings(), ranks)
     if ending is Ending.EARLY:
         _say("The run ended early: a step's KL passed the limit (setting max_kl).")
     if ending is Ending.STOPPED:
@@ -179,25 +191,38 @@ def _train(folder: RunFolder) -> int:
 
 def run_from_database(options: argparse.Namespace) -> int:
     """Carry out a run of the database (what the web app starts)."""
+    return _work(open_database(), options.id)
+
+
+def _work(database: Database, run_id: int) -> int:
+    from trainer.engine.ranks import join_ranks
     from trainer.runs.worker import work
 
-    status = work(open_database(), options.id)
+    # The worker checks the configuration and stores what is wrong with it on the run.
+    device = queries.run(database, run_id).config.get("device", Device.AUTO)
+    status = work(database, run_id, join_ranks(device))
     return 1 if status is RunStatus.FAILED else 0
 
 
 def resume_run(options: argparse.Namespace) -> int:
     """Go on from the last checkpoint."""
     if _is_id(options.run):
+        from trainer.runs.launch import resume_here
         from trainer.runs.launch import resume_run as resume
 
-        run = resume(open_database(), int(options.run))
+        database, run_id = open_database(), int(options.run)
+        if is_launched():
+            if is_leader():
+                resume_here(database, run_id)
+            return _work(database, run_id)
+        run = resume(database, run_id)
         _say(f"Run {run.id} is {run.status}, attempt {run.attempt}.")
         return 0
     folder = RunFolder(Path(options.run))
     folder.require()
     if folder.adapter.exists():
         return _fail(f"{folder.path}: this run has finished; there is nothing to resume.")
-    return _train(folder)
+    return _train(folder, TrainConfig.from_json(read_json(folder.config)))
 
 
 def show_preview(options: argparse.Namespace) -> int:
@@ -288,7 +313,8 @@ def _number(value: float | None, form: str) -> str:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    if is_leader():  # of several ranks that run into the same, one says so
+        print(line, file=sys.stderr, flush=True)
 
 
 def _fail(line: str) -> int:

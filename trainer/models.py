@@ -39,6 +39,8 @@ from trainer.catalog import (
     model_folder,
     pulled_folder,
 )
+from trainer.choices import BasePrecision
+from trainer.engine.precision import loading_options
 from trainer.errors import DiskFullError, ModelError
 
 logger = logging.getLogger(__name__)
@@ -113,15 +115,22 @@ def load_tokenizer(settings: Settings, name: str) -> PreTrainedTokenizerBase:
         ) from error
 
 
-def load_base_model(settings: Settings, name: str, *, device: torch.device) -> PreTrainedModel:
+def load_base_model(
+    settings: Settings,
+    name: str,
+    *,
+    device: torch.device,
+    precision: BasePrecision = BasePrecision.AUTO,
+) -> PreTrainedModel:
     """Load the model's weights in evaluation mode, pulling the model first if it is not here.
 
-    Weights are fp32 on a CPU and bf16 on CUDA. Only safetensors files are read and no code that
-    comes with a model is run.
+    Only safetensors files are read and no code that comes with a model is run.
 
     Raises:
+        ConfigError: if the weights cannot be held in that precision.
         ModelError: if the model cannot be had or loaded.
     """
+    options = loading_options(precision, device)
     folder = pull(settings, name)
     if not any(folder.glob("*.safetensors")):
         raise ModelError(
@@ -129,13 +138,12 @@ def load_base_model(settings: Settings, name: str, *, device: torch.device) -> P
             where=str(folder),
             remedy="Convert the weights with `save_pretrained`; pickled weights are never read.",
         )
-    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     progress_bars = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
     try:
         loaded = AutoModelForCausalLM.from_pretrained(
             folder,
-            dtype=dtype,
+            **options,
             local_files_only=True,
             trust_remote_code=False,
             use_safetensors=True,
@@ -160,7 +168,9 @@ def load_base_model(settings: Settings, name: str, *, device: torch.device) -> P
             where=str(folder),
             remedy="Delete the folder and pull the model again, or choose another model.",
         )
-    return model.to(device).eval().requires_grad_(False)  # pyright: ignore[reportArgumentType]
+    if "device_map" not in options:
+        model = model.to(device)  # pyright: ignore[reportArgumentType]
+    return model.eval().requires_grad_(False)
 
 
 def _pull_embedded(partial: Path, report: Report) -> None:

@@ -11,12 +11,15 @@ import torch
 
 from db.settings import Settings, read_settings
 from trainer.catalog import find_model, name_of_hub_id
+from trainer.choices import BasePrecision
 from trainer.engine.adapter import AdapterShape, read_adapter_shape, read_adapter_tensors
 from trainer.engine.folders import saved_folder
 from trainer.engine.policy import Policy
+from trainer.engine.ranks import ALONE, Ranks
 from trainer.engine.sampling import SamplingClient
 from trainer.engine.training import TrainingClient
 from trainer.errors import ConfigError
+from trainer.models import load_base_model, load_tokenizer
 
 __all__ = ["SamplingClient", "ServiceClient", "TrainingClient", "choose_device"]
 
@@ -52,6 +55,7 @@ class ServiceClient:
         api_key: Not needed locally.
         device: "auto", "cpu" or "cuda".
         settings: Where models and saved adapters lie; read from the environment if None.
+        ranks: The processes that train together, see `trainer.engine.ranks.join_ranks`.
 
     Raises:
         ConfigError: if a `base_url` is given, or the device does not exist.
@@ -64,6 +68,7 @@ class ServiceClient:
         *,
         device: str = "auto",
         settings: Settings | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         """Choose the device; nothing is loaded yet."""
         if base_url is not None:
@@ -74,6 +79,7 @@ class ServiceClient:
             )
         self._device = choose_device(device)
         self._settings = settings or read_settings()
+        self._ranks = ranks
 
     def create_lora_training_client(
         self,
@@ -86,6 +92,7 @@ class ServiceClient:
         *,
         alpha: float = 32.0,
         token_budget: int = 2048,
+        base_precision: str = "auto",
     ) -> TrainingClient:
         """Load a base model with a fresh adapter.
 
@@ -99,10 +106,11 @@ class ServiceClient:
                 output head, which small models share with their embeddings, is never adapted.
             alpha: The adapter's output is scaled by alpha / rank.
             token_budget: Most distinct tokens that go through the model at once.
+            base_precision: "auto", "fp32", "bf16" or "4bit": how the frozen weights are held.
 
         Raises:
             ModelError: if the model cannot be had.
-            ConfigError: if no layer is left to adapt.
+            ConfigError: if no layer is left to adapt, or the precision cannot be had here.
         """
         known = find_model(self._settings, base_model)
         shape = AdapterShape(
@@ -112,11 +120,17 @@ class ServiceClient:
             attention=train_attn,
             other=train_mlp,
         )
-        policy = Policy.load(
-            self._settings, base_model, device=self._device, shape=shape, seed=seed
+        model = load_base_model(
+            self._settings,
+            base_model,
+            device=self._device,
+            precision=BasePrecision(base_precision),
         )
+        policy = Policy(model, load_tokenizer(self._settings, base_model), shape, seed=seed)
         logger.info("%s on %s: %s.", base_model, self._device, policy.path_reason)
-        return TrainingClient(policy, base_model, self._settings, token_budget=token_budget)
+        return TrainingClient(
+            policy, base_model, self._settings, token_budget=token_budget, ranks=self._ranks
+        )
 
     async def create_lora_training_client_async(
         self, base_model: str, rank: int = 32, **settings: Any

@@ -13,7 +13,9 @@ from trainer.engine.losses import LossConfig, loss_function
 from trainer.engine.memory import peak_memory_bytes
 from trainer.engine.metrics import figure_sums, pass_metrics
 from trainer.engine.optimizer import Optimizer
+from trainer.engine.parallel import ParallelRunner, sum_gradients
 from trainer.engine.policy import Policy
+from trainer.engine.ranks import ALONE, Ranks
 from trainer.engine.sampling import SamplingClient
 from trainer.engine.state import read_state, write_state
 from trainer.engine.types import (
@@ -36,28 +38,39 @@ class TrainingClient:
         base_model: The name it was created with.
         device: Where it computes.
         path_reason: In words, whether shared prefixes are computed once, and why.
+        ranks: The processes that train together. Passes and optimiser steps are theirs in common;
+            what writes or samples is for the leader alone (`ranks.lead`).
     """
 
     def __init__(
-        self, policy: Policy, base_model: str, settings: Settings, *, token_budget: int
+        self,
+        policy: Policy,
+        base_model: str,
+        settings: Settings,
+        *,
+        token_budget: int,
+        ranks: Ranks = ALONE,
     ) -> None:
-        """Train the policy's adapter."""
+        """Train the policy's adapter, on all ranks from the leader's initial weights."""
         self.base_model = base_model
         self.device = policy.device
         self.path_reason = policy.path_reason
+        self.ranks = ranks
         self._policy = policy
         self._settings = settings
-        self._runner = BatchRunner(policy, token_budget)
+        self._runner = ParallelRunner(policy, BatchRunner(policy, token_budget), ranks)
         self._optimizer = Optimizer(policy.trainable())
+        if ranks.count > 1:
+            self._copy_leaders_weights()
 
     @property
     def computed_tokens(self) -> int:
         """Tokens sent through the model so far, shared prefixes counted once a pass."""
-        return self._policy.computed_tokens
+        return self._runner.computed_tokens
 
     def peak_memory_bytes(self) -> int:
-        """Return the most memory used so far by the process, or on the CUDA device."""
-        return peak_memory_bytes(self.device)
+        """Return the most memory used so far by one process, or on one CUDA device."""
+        return max(peak_memory_bytes(self.device), self._runner.peak_memory_bytes)
 
     def get_tokenizer(self) -> PreTrainedTokenizerBase:
         """Return the base model's tokenizer."""
@@ -94,6 +107,7 @@ class TrainingClient:
         """
 
         def compute() -> OptimStepOutput:
+            sum_gradients(self._policy.trainable().values(), self.ranks)
             return OptimStepOutput(metrics={"grad_norm:last": self._optimizer.step(adam_params)})
 
         return APIFuture.run(compute)
@@ -103,10 +117,14 @@ class TrainingClient:
 
         Args:
             name: A path, or a bare name for a folder under EVERYTURN_HOME.
+
+        Raises (at `.result()`):
+            NotFiniteError: if the adapter computes NaN or Inf; nothing is written.
         """
 
         def compute() -> SaveResponse:
             folder = saved_folder(self._settings, name)
+            self._policy.check_finite()
             with new_folder(folder) as unfinished:
                 write_state(unfinished, self._policy, self._optimizer, self._facts())
             return SaveResponse(path=str(folder))
@@ -217,6 +235,15 @@ class TrainingClient:
             loss_fn_outputs=outputs,
             metrics=pass_metrics(loss_fn, sums),
         )
+
+    def _copy_leaders_weights(self) -> None:
+        """Make every rank begin with the same adapter, also where no seed was given."""
+        tensors = self._policy.tensors()
+        for tensor in tensors.values():
+            if not self.ranks.is_leader:
+                tensor.zero_()
+            self.ranks.sum(tensor)
+        self._policy.set_tensors(tensors, origin="leader")
 
     def _facts(self) -> dict[str, Any]:
         """Return what a saved state must have in common with this client."""

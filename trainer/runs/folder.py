@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,11 @@ class RunFolder:
         return self.path / "metrics.jsonl"
 
     @property
+    def held_out(self) -> Path:
+        """One JSON object per epoch: how it did on the held-out conversations."""
+        return self.path / "held_out.jsonl"
+
+    @property
     def samples(self) -> Path:
         """Answers to a few prompts before and after training."""
         return self.path / "samples.json"
@@ -70,6 +75,24 @@ class RunFolder:
                     remedy="Launch the run anew.",
                 )
 
+    def sweep(self) -> None:
+        """Remove what a killed process left half-written, and bring back what it was replacing.
+
+        Only for the process that holds the run.
+        """
+        for parent in (self.path, self.checkpoints):
+            if not parent.is_dir():
+                continue
+            for retired in parent.glob(".*.old"):
+                replaced = parent / retired.name[1 : -len(".old")]
+                if not replaced.exists():
+                    retired.rename(replaced)
+            for leftover in [*parent.glob(".*.tmp*"), *parent.glob(".*.old")]:
+                if leftover.is_dir():
+                    shutil.rmtree(leftover)
+                else:
+                    leftover.unlink()
+
     def log_tail(self, lines: int = 20, limit_bytes: int = 64_000) -> str:
         """Return the last lines of the log, empty if there is none."""
         if not self.log.exists():
@@ -84,6 +107,11 @@ class RunFolder:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON so that a reader sees the old file or the new one, never a part."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_json_lines(path: Path, rows: Sequence[Any]) -> None:
+    """Write JSON, one value a line, in the same way."""
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def write_text(path: Path, text: str) -> None:

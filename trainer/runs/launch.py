@@ -1,6 +1,5 @@
 """How a run begins: a row, a frozen copy of its data, then a process of its own. No torch."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -8,6 +7,7 @@ from collections.abc import Sequence
 from db import commands, queries
 from db.engine import Database
 from db.enums import ErrorKind, RunStatus
+from db.errors import ConflictError
 from db.formats import write
 from db.records import Conversation, Run
 from trainer.catalog import find_model
@@ -16,7 +16,7 @@ from trainer.errors import DiskFullError, TrainerError
 from trainer.preview import preview, refuse_blocked
 from trainer.runs.failure import explain
 from trainer.runs.folder import RunFolder, sha256_of, write_json, write_text
-from trainer.runs.process import start_time
+from trainer.runs.process import own_environment, start_time
 
 COMPUTE_ENVIRONMENT = {"OMP_WAIT_POLICY": "PASSIVE", "MALLOC_MMAP_THRESHOLD_": "1048576"}
 """What a run's process starts with, unless the environment says otherwise.
@@ -127,6 +127,25 @@ def resume_run(database: Database, run_id: int) -> Run:
     return queries.run(database, run_id)
 
 
+def resume_here(database: Database, run_id: int) -> None:
+    """Claim a stopped or failed run for the processes that a launcher has started for it.
+
+    Raises:
+        ConflictError: if the run cannot be resumed, or another one holds the device or waits.
+        CheckpointError: if the run's folder is gone.
+    """
+    RunFolder(database.settings.run_dir(run_id)).require()
+    others = [run for run in queries.runs(database) if not run.status.has_ended]
+    if others:
+        raise ConflictError(
+            f"run {others[0].id} is {others[0].status}",
+            where=f"run {run_id}",
+            remedy="Wait until no run holds the device or waits for it.",
+        )
+    commands.requeue_run(database, run_id)
+    commands.claim_next_run(database)
+
+
 def request_stop(database: Database, run_id: int) -> Run:
     """Ask a run to stop after the turn it is at; a waiting run stops at once."""
     return commands.request_stop(database, run_id)
@@ -138,7 +157,7 @@ def _spawn(database: Database, run: Run) -> int:
     folder = RunFolder(settings.run_dir(run.id))
     environment = {
         **COMPUTE_ENVIRONMENT,
-        **os.environ,
+        **own_environment(),
         "EVERYTURN_HOME": str(settings.home),
         "DATABASE_URL": settings.database_url,
         "PYTHONUNBUFFERED": "1",

@@ -1,9 +1,34 @@
-"""Processes told apart for certain: a process id alone can be reused, with its start time not."""
+"""Which process is which: told apart for certain, and the one that leads where several run together.
+
+A process id alone can be reused, with its start time not.
+"""
 
 import os
 from contextlib import suppress
 
 import psutil
+
+LAUNCHER_VARIABLES = (
+    *("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "ROLE_NAME"),
+    *("WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE"),
+    *("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE"),
+)
+"""What `accelerate launch` and `torchrun` tell the processes that they start."""
+
+
+def is_launched() -> bool:
+    """Return whether a launcher started this process as one of several."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def is_leader() -> bool:
+    """Return whether this process speaks and writes for all that a launcher started with it."""
+    return not is_launched() or os.environ.get("RANK", "0") == "0"
+
+
+def own_environment() -> dict[str, str]:
+    """Return the environment without what makes this process one of several."""
+    return {name: value for name, value in os.environ.items() if name not in LAUNCHER_VARIABLES}
 
 
 def own_start_time() -> float:

@@ -19,6 +19,7 @@ from db.formats import parse
 from db.settings import Settings
 from trainer.config import TrainConfig
 from trainer.engine.client import ServiceClient
+from trainer.engine.ranks import ALONE, Ranks
 from trainer.errors import BadDataError
 from trainer.loop import Ending, train
 from trainer.runs.failure import Failure, explain
@@ -26,6 +27,7 @@ from trainer.runs.folder import RunFolder, read_json, sha256_of, size_of
 from trainer.runs.launch import start_waiting
 from trainer.runs.process import is_alive, own_start_time
 from trainer.runs.recorder import DatabaseRecorder, FileRecorder, Recorder
+from trainer.runs.shared_recorder import SharedRecorder
 
 FOLDER_GONE = Failure(
     ErrorKind.UNEXPECTED, "The run's folder was deleted while it ran. Launch the run anew."
@@ -38,14 +40,22 @@ ENDINGS = {
 }
 
 
-def run_folder(folder: RunFolder, recorder: Recorder, settings: Settings) -> Ending:
-    """Train what the folder's `config.json` and `data.jsonl` say, or go on with it."""
-    with _locked(folder):
-        return _run(folder, recorder, settings)
+def run_folder(
+    folder: RunFolder, recorder: Recorder, settings: Settings, ranks: Ranks = ALONE
+) -> Ending:
+    """Train what the folder's `config.json` and `data.jsonl` say, or go on with it.
+
+    Args:
+        folder: The run's folder.
+        recorder: Takes the figures; of several ranks, the leader's does.
+        settings: Where the base models are.
+        ranks: The processes that train together; each calls this.
+    """
+    with _locked(folder, ranks):
+        return _run(folder, SharedRecorder(recorder, ranks), settings, ranks)
 
 
-def _run(folder: RunFolder, recorder: Recorder, settings: Settings) -> Ending:
-    folder.require()
+def _run(folder: RunFolder, recorder: Recorder, settings: Settings, ranks: Ranks) -> Ending:
     config = TrainConfig.from_json(read_json(folder.config))
     parsed = parse(folder.data.read_bytes(), format="native")
     if parsed.skipped:
@@ -57,50 +67,65 @@ def _run(folder: RunFolder, recorder: Recorder, settings: Settings) -> Ending:
     conversations = parsed.conversations
     recorder.progress(0.0, f"loading {config.base_model}")
     started = time.perf_counter()
-    client = ServiceClient(device=config.device, settings=settings).create_lora_training_client(
+    service = ServiceClient(device=config.device, settings=settings, ranks=ranks)
+    client = service.create_lora_training_client(
         config.base_model,
         rank=config.lora_rank,
         seed=config.seed,
         train_unembed=False,
         alpha=config.lora_alpha,
         token_budget=config.token_budget,
+        base_precision=config.base_precision,
     )
+    recorder.note(f"{config.base_model} on {client.device}: {client.path_reason}")
     load_s = time.perf_counter() - started
     return train(conversations, config, client, folder, recorder, settings, load_s=load_s)
 
 
 @contextmanager
-def _locked(folder: RunFolder) -> Iterator[None]:
-    """Keep every other process out of the folder while the block runs."""
-    folder.require()
+def _locked(folder: RunFolder, ranks: Ranks) -> Iterator[None]:
+    """Keep every other run out of the folder while the block runs; the leader holds the lock."""
     lock = FileLock(folder.path / ".lock")
+
+    def acquire() -> None:
+        folder.require()
+        try:
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            raise ConflictError(
+                "another process is at work on this run",
+                where=str(folder.path),
+                remedy="Wait for its end, or stop it.",
+            ) from error
+        folder.sweep()
+
     try:
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise ConflictError(
-            "another process is at work on this run",
-            where=str(folder.path),
-            remedy="Wait for its end, or stop it.",
-        ) from error
-    try:
+        ranks.lead(acquire)
         yield
     finally:
         lock.release()
 
 
-def work(database: Database, run_id: int) -> RunStatus:
+def work(database: Database, run_id: int, ranks: Ranks = ALONE) -> RunStatus:
     """Carry out a run of the database and return how it ended; the next waiting run is started.
 
     Whatever goes wrong is stored on the run: its kind and what to do about it; the traceback goes
     to the log.
 
+    Args:
+        database: Where the run is.
+        run_id: Which run.
+        ranks: The processes that train together; the leader alone touches the database.
+
     Raises:
         ConflictError: if nobody claimed the run, it has ended, or another process is at work on it.
     """
-    _claim(database, run_id)
     folder = RunFolder(database.settings.run_dir(run_id))
     recorder = DatabaseRecorder(database, run_id, FileRecorder(folder.metrics))
-    stop_on_signals(recorder)
+    stop_on_signals(recorder, ranks)
+    if not ranks.is_leader:
+        return ENDINGS[run_folder(folder, recorder, database.settings, ranks)]
+    _claim(database, run_id)
     try:
         folder.require()
         if sha256_of(folder.data) != queries.run(database, run_id).snapshot_sha256:
@@ -110,7 +135,7 @@ def work(database: Database, run_id: int) -> RunStatus:
                 remedy="Launch the run anew.",
             )
         with recorder.heartbeat():
-            ending = run_folder(folder, recorder, database.settings)
+            ending = run_folder(folder, recorder, database.settings, ranks)
         _record_artifacts(database, run_id, folder)
         commands.end_run(database, run_id, ENDINGS[ending])
     except Exception as error:  # noqa: BLE001 - the process edge: the failure is stored on the run
@@ -141,8 +166,15 @@ def _claim(database: Database, run_id: int) -> None:
     commands.record_process(database, run_id, pid=os.getpid(), process_started_at=own_start_time())
 
 
-def stop_on_signals(recorder: DatabaseRecorder | FileRecorder) -> None:
-    """Turn SIGTERM and Ctrl+C into a stop request, honoured with a checkpoint."""
+def stop_on_signals(recorder: DatabaseRecorder | FileRecorder, ranks: Ranks = ALONE) -> None:
+    """Turn SIGTERM and Ctrl+C into a stop request, honoured with a checkpoint.
+
+    Launchers send the signal to every rank; the others wait for the leader to hand it on.
+    """
+    if not ranks.is_leader:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         recorder.stop()
