@@ -147,9 +147,11 @@ def join_ranks(device: str) -> Ranks:
         )
     # Beside NCCL for tensors on a GPU there is gloo for those on the CPU: words and figures.
     backend = "cuda:nccl,cpu:gloo" if on_cuda else "gloo"
-    with _lost_ranks():
-        state = PartialState(cpu=not on_cuda, backend=backend, timeout=LONGEST_WAIT)
-    atexit.register(state.destroy_process_group)
+    if not dist.is_initialized():
+        with _lost_ranks():
+            PartialState(cpu=not on_cuda, backend=backend, timeout=LONGEST_WAIT)
+        atexit.register(dist.destroy_process_group)
+    state = PartialState()
     return Ranks(state.process_index, state.num_processes)
 
 
