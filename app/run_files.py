@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from app import data
 from db import formats
 from db.records import Conversation, Run, TurnMetric
 from trainer.errors import CheckpointError
+from trainer.runs.checkpoint import Judgement
 from trainer.runs.folder import RunFolder, read_json
 
 LOG_LINES = 200
@@ -67,6 +69,15 @@ def samples(run: Run) -> list[Sample]:
         )
         for entry in entries
     ]
+
+
+def judgements(run: Run) -> list[Judgement]:
+    """Return what the held-out conversations said of each epoch so far; empty without any."""
+    path = folder(run.id).held_out
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [Judgement(**json.loads(line)) for line in lines]
 
 
 def log_tail(run: Run) -> str:

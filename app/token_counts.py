@@ -16,7 +16,10 @@ from db.errors import StorageError
 from db.records import Conversation
 from trainer.config import Preset, TrainConfig
 
-COUNTED_FIELDS = ("preset", "base_model", "rendering", "max_context_tokens", "credit")
+COUNTED_FIELDS = (
+    *("preset", "base_model", "rendering", "max_context_tokens", "credit"),
+    *("held_out", "seed"),
+)
 """The settings that token counts depend on; changing another one keeps the counts."""
 
 
@@ -119,7 +122,7 @@ def parse_counts(document: Mapping[str, Any]) -> TokenCounts:
     )
 
 
-_TOKEN_FINDINGS = ("too_long", "all_too_long")
+_TOKEN_FINDINGS = ("too_long", "all_too_long", "held_out_too_long")
 
 
 def _fingerprint(text: str, config: TrainConfig) -> str:

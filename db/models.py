@@ -262,6 +262,7 @@ class TurnMetricTable(Base):
     clipfrac_binding: Mapped[float]
     kl_mean: Mapped[float]
     logprob_mean: Mapped[float]
+    kl_base: Mapped[float | None]
 
 
 class StepMetricTable(Base):
@@ -276,6 +277,7 @@ class StepMetricTable(Base):
     grad_norm: Mapped[float]
     lr: Mapped[float]
     kl: Mapped[float]
+    kl_base: Mapped[float | None]
     tokens_per_s: Mapped[float]
     memory_bytes: Mapped[int] = mapped_column(BigInteger())
     seconds: Mapped[float]

@@ -236,6 +236,7 @@ class TurnMetric:
         clipfrac_binding: Share of tokens whose gradient the clip really removes.
         kl_mean: Estimate of KL(old || new), mean of (ratio - 1) - log(ratio), in nats.
         logprob_mean: Mean log-probability of the reply's tokens, in nats.
+        kl_base: The same estimate of KL(base || new); None where the base model was not asked.
     """
 
     epoch: int
@@ -253,6 +254,7 @@ class TurnMetric:
     clipfrac_binding: float
     kl_mean: float
     logprob_mean: float
+    kl_base: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,6 +266,7 @@ class StepMetric:
         grad_norm: L2 norm of the gradient before clipping.
         lr: Learning rate used.
         kl: Mean over tokens of the KL estimate to the old policy, in nats.
+        kl_base: The same to the base model; None where it was not asked.
         tokens_per_s: Tokens sent through the model, forward and backward, per second.
         memory_bytes: Peak resident memory of the process (CPU) or of the device (CUDA) so far.
         seconds: Wall time of the step.
@@ -275,6 +278,7 @@ class StepMetric:
     grad_norm: float
     lr: float
     kl: float
+    kl_base: float | None
     tokens_per_s: float
     memory_bytes: int
     seconds: float

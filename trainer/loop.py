@@ -2,40 +2,41 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from db.records import Conversation, StepMetric, TurnMetric
+from db.records import Conversation
 from db.settings import Settings
-from trainer.config import (
-    RECIPE_OLD_LOGPROB,
-    Guard,
-    LossName,
-    LossScale,
-    OldLogprobs,
-    TrainConfig,
-)
-from trainer.data.datums import build_datum
+from trainer.behaviour import first_progress
+from trainer.config import TrainConfig
+from trainer.data.findings import find_problems
 from trainer.data.rendering import Tokenizer
-from trainer.data.turns import TrainableTurn, build_turns, find_problems, trainable_turns
+from trainer.data.turns import (
+    TrainableTurn,
+    at_turn,
+    build_turns,
+    held_out_turns,
+    trainable_turns,
+)
 from trainer.engine.client import TrainingClient
-from trainer.engine.losses import LossConfig
-from trainer.engine.metrics import TurnFigures, turn_figures
-from trainer.engine.types import AdamParams, Datum
 from trainer.errors import BadDataError, CheckpointError, NotFiniteError
 from trainer.export import write_adapter
-from trainer.plan import Step, learning_rate, make_plan
+from trainer.held_out import Judge
+from trainer.plan import Step, make_plan
 from trainer.runs.checkpoint import (
+    Checkpoint,
     Progress,
+    checkpoint_path,
     checkpoint_paths,
     read_checkpoint,
     save_checkpoint,
 )
-from trainer.runs.folder import RunFolder
+from trainer.runs.folder import RunFolder, write_json_lines
 from trainer.runs.recorder import Recorder
 from trainer.samples import sample_after, sample_before
+from trainer.stepping import Stepper
 from trainer.summary import write_summary
 
 CHECKPOINT_EVERY_S = 60.0
@@ -79,38 +80,56 @@ def train(
         NotFiniteError: if a loss or gradient is NaN or Inf; names step, conversation and turn.
     """
     started = time.perf_counter()
-    turns = prepare(conversations, config, client.get_tokenizer(), recorder)
-    plan = make_plan(turns, config)
+    turns, judging_turns = prepare(conversations, config, client.get_tokenizer(), recorder)
+    plan = make_plan(turns, config, ranks=client.ranks.count)
+    judge = Judge(judging_turns, plan, token_budget=config.token_budget * client.ranks.count)
     progress = (
-        _resume(turns, client, folder, recorder)
+        _resume(turns, judge, client, folder, recorder)
         if checkpoint_paths(folder)
-        else _begin(conversations, turns, plan, config, client, folder, recorder)
+        else _begin(conversations, turns, plan, judge, config, client, folder, recorder)
     )
     if progress is None:
         return Ending.STOPPED
 
-    session = _Session(config=config, client=client, turns=turns, plan=plan, recorder=recorder)
+    stepper = Stepper(config=config, client=client, turns=turns, plan=plan, recorder=recorder)
+    epoch_ends = {step.epoch: step.index + 1 for step in plan}.values()
     saved_at = time.perf_counter()
-    while progress.step < len(plan) and not progress.kl_limit_passed:
-        step = plan[progress.step]
-        after = session.run(step, progress)
+    while True:
+        if judge.is_due(progress):
+            after = judge.judge(progress, client, recorder)
+        elif progress.step < len(plan) and not progress.kl_limit_passed:
+            after = stepper.run(progress)
+        else:
+            break
         if after is None:
             _save(folder, progress, client)
             return Ending.STOPPED
         progress = after
-        last_of_epoch = step is plan[-1] or plan[step.index + 1].epoch > step.epoch
-        if last_of_epoch or time.perf_counter() - saved_at > CHECKPOINT_EVERY_S:
+        if judge.is_due(progress):
+            continue  # what it says belongs into the same checkpoint
+        if (
+            progress.step in epoch_ends
+            or progress.kl_limit_passed
+            or _checkpoint_is_due(saved_at, client)
+        ):
             _save(folder, progress, client)
             saved_at = time.perf_counter()
 
+    if progress.best is not None and progress.best.step != progress.step:
+        best = Checkpoint(checkpoint_path(folder, progress.best.step), progress)
+        client.load_state(str(best.state)).result()
     ending = Ending.EARLY if progress.kl_limit_passed else Ending.FINISHED
     recorder.progress(1.0, "asking the trained model the sample prompts")
-    sample_after(config, client, folder)
+    client.ranks.lead(lambda: sample_after(config, client, folder))
     recorder.progress(1.0, "saving the adapter")
     total_s = load_s + time.perf_counter() - started
-    write_summary(folder, turns, plan, progress, client, ending, load_s=load_s, total_s=total_s)
-    write_adapter(client, config, folder, settings)
-    recorder.progress(1.0, _last_word(ending, progress.step, len(plan)))
+
+    def save_results() -> None:
+        write_summary(folder, turns, plan, progress, client, ending, load_s=load_s, total_s=total_s)
+        write_adapter(client, config, folder, settings)
+
+    client.ranks.lead(save_results)
+    recorder.progress(1.0, _last_word(ending, progress, len(plan)))
     return ending
 
 
@@ -118,6 +137,7 @@ def _begin(
     conversations: Sequence[Conversation],
     turns: Sequence[TrainableTurn],
     plan: Sequence[Step],
+    judge: Judge,
     config: TrainConfig,
     client: TrainingClient,
     folder: RunFolder,
@@ -127,35 +147,39 @@ def _begin(
     recorder.rewind(-1)
     if recorder.progress(0.0, "asking the base model the sample prompts"):
         return None
-    sample_before(conversations, config, client, folder)
-    old_logprobs = behaviour_logprobs(turns, plan, config, client, recorder)
-    return None if old_logprobs is None else Progress(step=0, old_logprobs=old_logprobs)
+    client.ranks.lead(lambda: sample_before(conversations, config, client, folder))
+    return first_progress(turns, plan, (judge.turns, judge.passes), config, client, recorder)
 
 
 def _resume(
-    turns: Sequence[TrainableTurn], client: TrainingClient, folder: RunFolder, recorder: Recorder
+    turns: Sequence[TrainableTurn],
+    judge: Judge,
+    client: TrainingClient,
+    folder: RunFolder,
+    recorder: Recorder,
 ) -> Progress:
     """Load the newest checkpoint that is whole.
 
     Raises:
         CheckpointError: if none is, or they belong to other data.
     """
-    responses = [len(turn.rendered.response_ids) for turn in turns]
+    responses = [len(turn.rendered.response_ids) for turn in [*turns, *judge.turns]]
     for path in checkpoint_paths(folder):
         try:
-            checkpoint = read_checkpoint(path)
-            client.load_state_with_optimizer(str(checkpoint.state)).result()
+            checkpoint = client.ranks.together(partial(_load, path, client))
         except CheckpointError as error:
             recorder.note(f"checkpoint {path.name} is damaged and passed over ({error.what})")
             continue
-        if [len(turn) for turn in checkpoint.progress.old_logprobs] != responses:
+        progress = checkpoint.progress
+        known = [*progress.old_logprobs, *progress.held_out_logprobs]
+        if [len(turn) for turn in known] != responses:
             raise CheckpointError(
                 "the data or settings are no longer those that the run began with",
                 where=str(folder.path),
                 remedy="Launch a new run with the present data.",
             )
-        recorder.rewind(checkpoint.progress.step - 1)
-        return checkpoint.progress
+        recorder.rewind(progress.step - 1)
+        return progress
     raise CheckpointError(
         "none of its checkpoints can be read",
         where=str(folder.checkpoints),
@@ -163,10 +187,27 @@ def _resume(
     )
 
 
-def _last_word(ending: Ending, steps: int, planned: int) -> str:
+def _load(path: Path, client: TrainingClient) -> Checkpoint:
+    checkpoint = read_checkpoint(path)
+    client.load_state_with_optimizer(str(checkpoint.state)).result()
+    return checkpoint
+
+
+def _last_word(ending: Ending, progress: Progress, planned: int) -> str:
+    words = f"All {planned} steps were taken."
     if ending is Ending.EARLY:
-        return f"It ended early, at step {steps} of {planned}: the KL limit was passed."
-    return f"All {planned} steps were taken."
+        words = f"It ended early, at step {progress.step} of {planned}: the KL limit was passed."
+    if progress.best is not None:
+        words += (
+            f" The adapter is that of epoch {progress.best.epoch + 1}, "
+            "the best on held-out conversations."
+        )
+    elif progress.judgements:
+        words += (
+            " No epoch did better on the held-out conversations than the untrained model: the "
+            "adapter is the last one; compare it with the base model before you use it."
+        )
+    return words
 
 
 def prepare(
@@ -174,8 +215,8 @@ def prepare(
     config: TrainConfig,
     tokenizer: Tokenizer,
     recorder: Recorder,
-) -> list[TrainableTurn]:
-    """Return the turns to train on; what is left out is named in the log.
+) -> tuple[list[TrainableTurn], list[TrainableTurn]]:
+    """Return the turns to train on and those to judge by; what is left out is named in the log.
 
     Raises:
         BadDataError: if the data cannot be trained on, with the reason.
@@ -185,186 +226,26 @@ def prepare(
         if problem.blocking:
             raise BadDataError(problem.text, where="data")
         recorder.note(problem.text)
-    return trainable_turns(table, config)
+    return trainable_turns(table, config), held_out_turns(table, config)
 
 
-def behaviour_logprobs(
-    turns: Sequence[TrainableTurn],
-    plan: Sequence[Step],
-    config: TrainConfig,
-    client: TrainingClient,
-    recorder: Recorder,
-) -> tuple[tuple[float, ...], ...] | None:
-    """Return the old log-probability of each response token of each turn; None after a stop.
-
-    The recipe's constant; or what was stored when the reply was sampled; or, for replies that no
-    known policy sampled, what the model says of them before the first step. The latter are
-    measured in the passes of the first epoch, so that the first ratios are exactly 1.
-    """
-    if config.old_logprobs is OldLogprobs.CONSTANT:
-        return tuple((RECIPE_OLD_LOGPROB,) * len(turn.rendered.response_ids) for turn in turns)
-    known = {
-        position: turn.rendered.sampled_logprobs
-        for position, turn in enumerate(turns)
-        if turn.rendered.sampled_logprobs is not None
-    }
-    groups = [group for step in plan if step.epoch == 0 for group in step.passes]
-    for number, group in enumerate(groups):
-        if all(position in known for position in group):
-            continue
-        if recorder.progress(
-            0.0, f"measuring the data before training, {number + 1}/{len(groups)}"
-        ):
-            return None
-        output = client.forward([_probe(turns[p]) for p in group], LossName.CROSS_ENTROPY).result()
-        for position, fields in zip(group, output.loss_fn_outputs, strict=True):
-            response = len(turns[position].rendered.response_ids)
-            known.setdefault(position, tuple(fields["logprobs"].tolist()[-response:]))
-    return tuple(known[position] for position in range(len(turns)))
-
-
-def _probe(turn: TrainableTurn) -> Datum:
-    """A datum that only asks for the log-probabilities of a turn's response."""
-    nothing = [0.0] * len(turn.rendered.response_ids)
-    return build_datum(turn.rendered, advantage=0.0, old_logprobs=nothing, off_policy=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Session:
-    """What every step of a run needs."""
-
-    config: TrainConfig
-    client: TrainingClient
-    turns: Sequence[TrainableTurn]
-    plan: Sequence[Step]
-    recorder: Recorder
-
-    def run(self, step: Step, progress: Progress) -> Progress | None:
-        """Take one optimiser step; None if a stop was asked for, with no weight changed."""
-        started, computed_before = time.perf_counter(), self.client.computed_tokens
-        all_figures: list[TurnFigures] = []
-        for number, group in enumerate(step.passes):
-            if self.recorder.progress(self._share(step, number), self._message(step)):
-                return None
-            figures = self._forward_backward(step, group, progress)
-            rows = [self._row(step, *pair) for pair in zip(group, figures, strict=True)]
-            self.recorder.turns(rows)
-            all_figures += figures
-        rate = learning_rate(self.config, step.index)
-        grad_norm = self._optimise(step, rate)
-        seconds = time.perf_counter() - started
-        computed = self.client.computed_tokens - computed_before
-        tokens = sum(figure.tokens for figure in all_figures)
-        kl = sum(figure.kl_mean * figure.tokens for figure in all_figures) / tokens
-        self.recorder.step(
-            StepMetric(
-                step=step.index,
-                epoch=step.epoch,
-                loss=sum(figure.loss_mean * figure.tokens for figure in all_figures) / tokens,
-                grad_norm=grad_norm,
-                lr=rate,
-                kl=kl,
-                tokens_per_s=computed / seconds,
-                memory_bytes=self.client.peak_memory_bytes(),
-                seconds=seconds,
-            )
-        )
-        return progress.after_step(
-            seconds=seconds,
-            computed_tokens=computed,
-            kl_limit_passed=bool(self.config.max_kl) and kl > self.config.max_kl,
-        )
-
-    def _forward_backward(
-        self, step: Step, group: Sequence[int], progress: Progress
-    ) -> list[TurnFigures]:
-        weight = 1.0
-        if self.config.loss_scale is LossScale.TRAINED_TOKENS:
-            weight /= sum(len(self.turns[p].rendered.response_ids) for p in step.turns)
-        datums = [self._datum(position, progress, weight) for position in group]
-        settings = _loss_fn_config(self.config)
-        try:
-            output = self.client.forward_backward(datums, self.config.loss, settings).result()
-        except NotFiniteError as error:
-            raise self._at_turn(error, step, group) from error
-        return [
-            turn_figures(self.config.loss, datum, fields["logprobs"], LossConfig.parse(settings))
-            for datum, fields in zip(datums, output.loss_fn_outputs, strict=True)
-        ]
-
-    def _datum(self, position: int, progress: Progress, weight: float) -> Datum:
-        turn = self.turns[position]
-        unsampled = turn.rendered.sampled_logprobs is None
-        return build_datum(
-            turn.rendered,
-            advantage=turn.advantage,
-            old_logprobs=progress.old_logprobs[position],
-            off_policy=unsampled and self.config.guard is Guard.TRUNCATE,
-            weight=weight,
-        )
-
-    def _optimise(self, step: Step, rate: float) -> float:
-        """Take the optimiser step; return the gradient's L2 norm before clipping."""
-        params = AdamParams(
-            learning_rate=rate,
-            beta1=self.config.adam_beta1,
-            beta2=self.config.adam_beta2,
-            eps=self.config.adam_eps,
-            weight_decay=self.config.weight_decay,
-            grad_clip_norm=self.config.grad_clip_norm,
-        )
-        try:
-            return self.client.optim_step(params).result().metrics["grad_norm:last"]
-        except NotFiniteError as error:
-            raise self._at_turn(error, step, ()) from error
-
-    def _row(self, step: Step, position: int, figures: TurnFigures) -> TurnMetric:
-        turn = self.turns[position]
-        return TurnMetric(
-            epoch=step.epoch,
-            step=step.index,
-            conversation=turn.conversation,
-            turn=turn.turn,
-            tokens=turn.rendered.tokens,
-            response_tokens=figures.tokens,
-            reward=turn.reward,
-            advantage=turn.advantage,
-            loss_mean=figures.loss_mean,
-            loss_sum=figures.loss_mean * figures.tokens,
-            ratio_mean=figures.ratio_mean,
-            clipfrac=figures.clipfrac,
-            clipfrac_binding=figures.clipfrac_binding,
-            kl_mean=figures.kl_mean,
-            logprob_mean=figures.logprob_mean,
-        )
-
-    def _at_turn(self, error: NotFiniteError, step: Step, group: Sequence[int]) -> NotFiniteError:
-        """Say in the run's own terms where the number that is none turned up."""
-        where = f"step {step.index + 1}"
-        if error.datum is not None:
-            where += f", {self.turns[group[error.datum]].place}"
-        return NotFiniteError(error.what, where=where, remedy=error.remedy)
-
-    def _share(self, step: Step, passes_done: int) -> float:
-        return (step.index + passes_done / len(step.passes)) / len(self.plan)
-
-    def _message(self, step: Step) -> str:
-        return (
-            f"epoch {step.epoch + 1}/{self.config.epochs} · step {step.index + 1}/{len(self.plan)}"
-        )
-
-
-def _loss_fn_config(config: TrainConfig) -> dict[str, Any]:
-    """Return the loss settings under the names of the Tinker API."""
-    return {
-        "clip_low_threshold": config.clip_low,
-        "clip_high_threshold": config.clip_high,
-        "truncate_off_policy": float(config.guard is Guard.TRUNCATE),
-    }
+def _checkpoint_is_due(saved_at: float, client: TrainingClient) -> bool:
+    """Return what the leader's clock says, so that all ranks save together."""
+    return client.ranks.lead(lambda: time.perf_counter() - saved_at > CHECKPOINT_EVERY_S)
 
 
 def _save(folder: RunFolder, progress: Progress, client: TrainingClient) -> None:
+    """Write a checkpoint, and beside it what the held-out conversations said until then."""
+
     def save_state(path: Path) -> None:
         client.save_state(str(path)).result()
 
-    save_checkpoint(folder, progress, save_state)
+    def save() -> None:
+        save_checkpoint(folder, progress, save_state)
+        if progress.judgements:
+            write_json_lines(folder.held_out, [asdict(one) for one in progress.judgements])
+
+    try:
+        client.ranks.lead(save)
+    except NotFiniteError as error:
+        raise at_turn(error, f"after step {progress.step}", (), ()) from error

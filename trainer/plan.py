@@ -4,12 +4,17 @@ The whole plan follows from data, configuration and seed, so a resumed run does 
 interrupted one would have done.
 """
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trainer.choices import Schedule
 from trainer.config import TrainConfig
 from trainer.data.turns import TrainableTurn
+
+LAST_SHARE = 0.1
+"""Share of the learning rate that a cosine schedule ends at: the last step still teaches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,25 +38,33 @@ class Step:
         return tuple(position for group in self.passes for position in group)
 
 
-def make_plan(turns: Sequence[TrainableTurn], config: TrainConfig) -> list[Step]:
+def make_plan(turns: Sequence[TrainableTurn], config: TrainConfig, *, ranks: int = 1) -> list[Step]:
     """Return the steps of a run.
 
     The recipe (`batch_conversations` 0) takes one step an epoch with the conversations in their
-    order; otherwise each epoch shuffles them, seeded by the run's seed and the epoch.
+    order; otherwise each epoch shuffles them, seeded by the run's seed and the epoch. With several
+    ranks a pass has work for all of them; the steps stay the same.
     """
-    conversations: dict[int, list[int]] = {}
-    for position, turn in enumerate(turns):
-        conversations.setdefault(turn.conversation, []).append(position)
+    token_budget = config.token_budget * ranks
+    conversations = by_conversation(turns)
     plan: list[Step] = []
     for epoch in range(config.epochs):
-        order = list(conversations.values())
+        order = list(conversations)
         if config.batch_conversations:
             random.Random(f"{config.seed}/{epoch}").shuffle(order)
         size = config.batch_conversations or len(order)
         for start in range(0, len(order), size):
-            passes = group_by_budget(order[start : start + size], turns, config.token_budget)
+            passes = group_by_budget(order[start : start + size], turns, token_budget)
             plan.append(Step(index=len(plan), epoch=epoch, passes=passes))
     return plan
+
+
+def by_conversation(turns: Sequence[TrainableTurn]) -> list[list[int]]:
+    """Return the positions of each conversation's turns, in the data's order."""
+    conversations: dict[int, list[int]] = {}
+    for position, turn in enumerate(turns):
+        conversations.setdefault(turn.conversation, []).append(position)
+    return list(conversations.values())
 
 
 def group_by_budget(
@@ -74,8 +87,23 @@ def group_by_budget(
     return tuple(tuple(group) for group in groups)
 
 
-def learning_rate(config: TrainConfig, step: int) -> float:
-    """Return the rate for a step (from 0): a linear rise over the warm-up, then constant."""
-    if step >= config.warmup_steps:
+def learning_rate(config: TrainConfig, step: int, steps: int) -> float:
+    """Return the rate for a step.
+
+    It rises linearly over the warm-up. Then it stays, or sinks along half a cosine (SGDR without
+    restarts; Loshchilov and Hutter 2017, arXiv 1608.03983, eq. 5), from the full rate in the first
+    step after the warm-up to `LAST_SHARE` of it in the last planned step.
+
+    Args:
+        config: The run's settings.
+        step: The step, from 0.
+        steps: How many the run has planned.
+    """
+    warmup = config.warmup_steps
+    if step < warmup:
+        return config.learning_rate * (step + 1) / (warmup + 1)
+    if config.schedule is Schedule.CONSTANT:
         return config.learning_rate
-    return config.learning_rate * (step + 1) / (config.warmup_steps + 1)
+    done = (step - warmup) / max(1, steps - 1 - warmup)
+    height = (1 + math.cos(math.pi * done)) / 2
+    return config.learning_rate * (LAST_SHARE + (1 - LAST_SHARE) * height)

@@ -6,15 +6,21 @@ from typing import Any
 
 from db.records import Conversation
 from trainer.config import TrainConfig
+from trainer.data.findings import Finding, find_problems
 from trainer.data.rendering import Tokenizer
-from trainer.data.turns import Finding, Turn, build_turns, find_problems, trainable_turns
+from trainer.data.turns import Turn, build_turns, trainable_turns
 from trainer.engine.prefix_tree import count_distinct
 from trainer.errors import BadDataError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnPreview:
-    """One line of the preview; token counts are None until a tokenizer has been at work."""
+    """One line of the preview; token counts are None until a tokenizer has been at work.
+
+    Attributes:
+        held_out: Whether the conversation judges the run and is not trained on.
+        silenced: Whether the guard takes the turn's gradient away.
+    """
 
     conversation: int
     turn: int
@@ -24,6 +30,8 @@ class TurnPreview:
     reward: float | None
     return_: float | None
     advantage: float | None
+    held_out: bool
+    silenced: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +66,8 @@ class Preview:
                     "reward": turn.reward,
                     "return": turn.return_,
                     "advantage": turn.advantage,
+                    "held_out": turn.held_out,
+                    "silenced": turn.silenced,
                 }
                 for turn in self.turns
             ],
@@ -119,4 +129,6 @@ def _line(turn: Turn) -> TurnPreview:
         reward=turn.credit.reward,
         return_=turn.credit.return_,
         advantage=turn.credit.advantage,
+        held_out=turn.held_out,
+        silenced=turn.silenced,
     )

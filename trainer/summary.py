@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from trainer.data.turns import TrainableTurn
@@ -29,7 +30,8 @@ def write_summary(
 
     `computed_tokens`, `distinct_tokens` and `turn_tokens` count all epochs that were trained:
     tokens sent through the model, tokens that differ from each other in their prefix, and tokens
-    that one pass a turn would have sent.
+    that one pass a turn would have sent. `held_out` is None where nothing was held out; its
+    `best_epoch` is None where no epoch did better than the untrained model.
     """
     done = [step for step in plan if step.index < progress.step]
     inputs = [(turn.rendered.prompt_ids + turn.rendered.response_ids)[:-1] for turn in turns]
@@ -41,6 +43,7 @@ def write_summary(
             "steps": progress.step,
             "planned_steps": len(plan),
             "epochs": epoch_means(read_metrics(folder)),
+            "held_out": _held_out(progress),
             "load_s": load_s,
             "train_s": progress.train_s,
             "total_s": total_s,
@@ -51,6 +54,16 @@ def write_summary(
             "turn_tokens": sum(len(inputs[p]) for g in groups for p in g),
         },
     )
+
+
+def _held_out(progress: Progress) -> dict[str, Any] | None:
+    if not progress.judgements:
+        return None
+    best = progress.best
+    return {
+        "best_epoch": None if best is None else best.epoch,
+        "epochs": [asdict(judgement) for judgement in progress.judgements],
+    }
 
 
 def read_metrics(folder: RunFolder) -> list[dict[str, Any]]:

@@ -67,7 +67,7 @@ def learning_chart(rows: Sequence[TurnMetric]) -> Chart:
 
 
 def kl_chart(steps: Sequence[StepMetric], max_kl: float, *, constant_old: bool = False) -> Chart:
-    """Return the KL estimate to the old policy.
+    """Return the KL estimate to the old policy, and to the base model where that is another.
 
     Args:
         steps: The run's steps.
@@ -87,9 +87,29 @@ def kl_chart(steps: Sequence[StepMetric], max_kl: float, *, constant_old: bool =
             else "How far the model has moved from where it started. A steep rise means that it is "
             "leaving the data behind."
         )
-        + (f" The run ends early once it passes {max_kl:g}." if max_kl else ""),
+        + (
+            f" The run ends early once it, or KL to the base model, passes {max_kl:g}."
+            if max_kl
+            else ""
+        ),
     )
-    _limit_in_sight(chart.figure, steps, [step.kl for step in steps], max_kl, "KL limit")
+    to_base = [step.kl_base for step in steps]
+    highest = [max(step.kl, step.kl_base or 0.0) for step in steps]
+    if any(step.kl_base is not None and step.kl_base != step.kl for step in steps):
+        chart.figure.data[0].update(showlegend=True, name="to the old policy")
+        chart.figure.add_trace(
+            go.Scatter(
+                x=[step.step + 1 for step in steps],
+                y=to_base,
+                name="to the base model",
+                mode=line_mode(len(steps)),
+                cliponaxis=False,
+                line={"color": NEGATIVE, "width": 2},
+                marker={"symbol": "square", "size": 6},
+                hovertemplate="step %{x}: %{y:.4f} to the base model<extra></extra>",
+            )
+        )
+    _limit_in_sight(chart.figure, steps, highest, max_kl, "KL limit")
     return chart
 
 

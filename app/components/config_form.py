@@ -6,14 +6,20 @@ from typing import Any, get_type_hints
 
 import streamlit as st
 
-from trainer.config import CreditMode, Limits, LossName, OldLogprobs, Preset, TrainConfig
+from trainer.config import CreditMode, Guard, Limits, LossName, OldLogprobs, Preset, TrainConfig
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "From scores to advantages": ("credit", "gamma", "outcome_weight"),
     "What a turn looks like": ("rendering", "max_context_tokens"),
-    "Loss": ("loss", "clip_low", "clip_high", "old_logprobs", "guard", "loss_scale", "max_kl"),
+    "Loss": (
+        *("loss", "clip_low", "clip_high", "dual_clip", "old_logprobs"),
+        *("guard", "guard_beta", "guard_cap", "loss_scale", "kl_weight", "max_kl"),
+    ),
     "Machine": ("device", "base_precision", "token_budget", "seed"),
-    "Training": ("epochs", "batch_conversations", "learning_rate", "warmup_steps"),
+    "Training": (
+        *("epochs", "batch_conversations", "held_out"),
+        *("learning_rate", "warmup_steps", "schedule"),
+    ),
     "Adapter": ("lora_rank", "lora_alpha"),
     "Optimiser": ("adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "grad_clip_norm"),
     "Samples before and after": ("sample_prompts", "sample_tokens"),
@@ -57,15 +63,17 @@ def matters(name: str, config: TrainConfig) -> bool:
         return config.credit is CreditMode.RETURN_TO_GO
     if name == "outcome_weight":
         return config.credit in (CreditMode.RETURN_TO_GO, CreditMode.OUTCOME)
-    if name in ("clip_low", "clip_high"):
+    if name in ("clip_low", "clip_high", "dual_clip"):
         return config.loss is LossName.PPO
-    if name in ("old_logprobs", "max_kl"):
+    if name == "old_logprobs":
         return config.loss is not LossName.CROSS_ENTROPY
     if name == "guard":
         return (
             config.loss is not LossName.CROSS_ENTROPY
             and config.old_logprobs is OldLogprobs.STORED_OR_RECOMPUTED
         )
+    if name in ("guard_beta", "guard_cap"):
+        return matters("guard", config) and config.guard is Guard.EXP_WEIGHTED
     return True
 
 
@@ -120,9 +128,16 @@ def _widget(name: str, start: TrainConfig) -> Any:
         )  # fmt: skip
     step = step_of(value)
     return st.number_input(
-        label, min_value=step if limits.exclusive else float(limits.low),
+        label, min_value=lowest(limits, step),
         max_value=float(limits.high), value=value, step=step, format="%g", help=help, key=key,
     )  # fmt: skip
+
+
+def lowest(limits: Limits, step: float) -> float:
+    """Return the least value that the field lets people type; what it allows too much is refused."""
+    if limits.or_zero:
+        return 0.0
+    return step if limits.exclusive else float(limits.low)
 
 
 def step_of(value: float) -> float:

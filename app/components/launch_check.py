@@ -13,7 +13,7 @@ from app.token_counts import CountJob, TokenCounts, token_counts
 from db.errors import StorageError
 from db.records import Conversation
 from trainer.config import TrainConfig
-from trainer.data.turns import Finding
+from trainer.data.findings import Finding
 from trainer.preview import Preview
 
 _SUMMARIES = {

@@ -98,6 +98,10 @@ def remark(turn: TurnPreview, tokens: int | None, limit: int) -> str:
         return "no score: context only"
     if tokens is not None and tokens > limit:
         return f"longer than {limit} tokens: left out"
+    if turn.held_out:
+        return "held out: judges the run"
+    if turn.silenced:
+        return "low score: guarded, no gradient"
     return "no signal" if turn.advantage == 0 else ""
 
 

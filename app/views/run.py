@@ -4,6 +4,7 @@ import streamlit as st
 
 from app import address, data, routes, run_files, state
 from app.components.errors import show_error
+from app.components.held_out import held_out_line
 from app.components.run_charts import run_charts
 from app.components.run_header import render_facts, render_progress, render_title
 from app.components.run_status import REFRESH_S
@@ -60,6 +61,7 @@ def _live(drawn: Run, config: TrainConfig) -> None:
     live = not run.status.has_ended
     metrics = run_metrics(run, fresh=not (live and state.CHARTS_PAUSED.get()))
     if metrics.turns:
+        held_out_line(run_files.judgements(run), has_ended=not live)
         run_charts(metrics, config, run_files.titles(run), live=live)
     elif not live:
         st.info("This run ended before it measured anything.", icon=":material/show_chart:")

@@ -27,11 +27,12 @@ def turn_row(step: int, conversation: int, turn: int, **changes: float | None) -
         "clipfrac_binding": 0.0,
         "kl_mean": 0.0,
         "logprob_mean": -1.0,
+        "kl_base": None,
     } | changes
     return TurnMetric(step=step, conversation=conversation, turn=turn, **values)  # type: ignore[arg-type]
 
 
-def step_row(number: int, **changes: float) -> StepMetric:
+def step_row(number: int, **changes: float | None) -> StepMetric:
     """Return an optimiser step's figures."""
     values = {
         "epoch": 0,
@@ -39,6 +40,7 @@ def step_row(number: int, **changes: float) -> StepMetric:
         "grad_norm": 0.2,
         "lr": 1e-4,
         "kl": 0.01,
+        "kl_base": None,
         "tokens_per_s": 100.0,
         "memory_bytes": 1,
         "seconds": 1.0,

@@ -189,3 +189,13 @@ def test_colours_can_be_told_from_a_white_and_from_a_black_page(colour: str):
 def test_turns_stay_distinct_beyond_the_number_of_colours():
     looks = [(palette.turn_colour(t), palette.turn_marker(t)) for t in range(24)]
     assert len(set(looks)) == 24
+
+
+def test_kl_to_the_base_has_a_line_of_its_own_only_where_it_differs():
+    same = kl_chart([step_row(0, kl=0.1, kl_base=0.1), step_row(1, kl=0.2, kl_base=0.2)], 0.0)
+    assert len(same.figure.data) == 1
+    unknown = kl_chart([step_row(0, kl=0.1)], 0.0)
+    assert len(unknown.figure.data) == 1
+    other = kl_chart([step_row(0, kl=0.1, kl_base=0.0), step_row(1, kl=0.1, kl_base=0.4)], 0.5)
+    assert list(trace(other.figure, "to the base model").y) == [0.0, 0.4]
+    assert other.figure.data[-1].y == (0.5, 0.5)  # the limit, which KL to the base is near

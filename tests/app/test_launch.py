@@ -16,7 +16,7 @@ from db import commands, queries
 from db.enums import RunStatus
 from db.errors import ConflictError
 from trainer import catalog
-from trainer.config import CreditMode, Limits, LossName, OldLogprobs, Preset, TrainConfig
+from trainer.config import CreditMode, Guard, Limits, LossName, OldLogprobs, Preset, TrainConfig
 from trainer.preview import TurnPreview
 from trainer.runs import launch
 
@@ -208,7 +208,12 @@ def test_the_form_offers_every_setting_once():
         ("outcome_weight", TrainConfig(credit=CreditMode.RECIPE), False),
         ("clip_low", TrainConfig(loss=LossName.IMPORTANCE_SAMPLING), False),
         ("guard", TrainConfig(old_logprobs=OldLogprobs.CONSTANT), False),
-        ("max_kl", TrainConfig(loss=LossName.CROSS_ENTROPY), False),
+        ("old_logprobs", TrainConfig(loss=LossName.CROSS_ENTROPY), False),
+        ("max_kl", TrainConfig(loss=LossName.CROSS_ENTROPY), True),
+        ("dual_clip", TrainConfig(loss=LossName.IMPORTANCE_SAMPLING), False),
+        ("guard_beta", TrainConfig(), False),
+        ("guard_beta", TrainConfig(guard=Guard.EXP_WEIGHTED), True),
+        ("guard_cap", TrainConfig(guard=Guard.EXP_WEIGHTED, loss=LossName.CROSS_ENTROPY), False),
         ("epochs", TrainConfig(), True),
     ],
 )
@@ -232,26 +237,38 @@ def test_number_fields_step_by_a_tenth_of_their_size(value: float, step: float):
 def test_an_exclusive_limit_is_no_value_of_the_field():
     limits: Limits = TrainConfig.__dataclass_fields__["learning_rate"].metadata["limits"]
     assert not limits.allow(limits.low)
-    assert limits.allow(config_form.step_of(1e-4))
+    assert limits.allow(config_form.lowest(limits, config_form.step_of(1e-4)))
+
+
+def test_a_limit_that_can_be_switched_off_lets_people_type_0():
+    limits: Limits = TrainConfig.__dataclass_fields__["dual_clip"].metadata["limits"]
+    assert config_form.lowest(limits, 0.1) == 0.0
+    assert limits.allow(0.0) and not limits.allow(1.0)
 
 
 # -- the table of turns --------------------------------------------------------------------------
 
 
-def line(turn: int, advantage: float | None) -> TurnPreview:
+def line(
+    turn: int, advantage: float | None, *, held_out: bool = False, silenced: bool = False
+) -> TurnPreview:
     return TurnPreview(
         conversation=0, turn=turn, title="t", tokens=None, response_tokens=None,
-        reward=0.5, return_=0.5, advantage=advantage,
+        reward=0.5, return_=0.5, advantage=advantage, held_out=held_out, silenced=silenced,
     )  # fmt: skip
 
 
 def test_the_table_tells_tokens_and_why_a_turn_trains_nothing():
-    turns = [line(0, 0.5), line(1, -0.25), line(2, 0.0), line(3, None)]
+    turns = [
+        line(0, 0.5), line(1, -0.25), line(2, 0.0), line(3, None),
+        line(4, -0.5, silenced=True), line(5, -0.5, held_out=True, silenced=True),
+    ]  # fmt: skip
     frame = turn_table.turn_frame(turns, tokens={(0, 0): (33, 14)}, replies={}, limit=20)
     assert list(frame["remark"]) == [
         "longer than 20 tokens: left out", "", "no signal", "no score: context only",
+        "low score: guarded, no gradient", "held out: judges the run",
     ]  # fmt: skip
-    assert frame["tokens"].isna().tolist() == [False, True, True, True]
+    assert frame["tokens"].isna().tolist() == [False, True, True, True, True, True]
 
 
 def test_advantages_are_shaded_by_sign_and_to_the_scale_of_the_largest():

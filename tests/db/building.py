@@ -60,6 +60,7 @@ def turn_metric(
         clipfrac_binding=0.0,
         kl_mean=0.0,
         logprob_mean=-2.0,
+        kl_base=None,
     )
 
 
@@ -72,6 +73,7 @@ def step_metric(*, step: int, loss: float = 0.5) -> StepMetric:
         grad_norm=1.0,
         lr=1e-4,
         kl=0.0,
+        kl_base=0.25,
         tokens_per_s=100.0,
         memory_bytes=3 * 2**31,
         seconds=1.5,

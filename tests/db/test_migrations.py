@@ -23,20 +23,36 @@ REVISIONS = [
     for script in reversed(list(ScriptDirectory.from_config(alembic_config()).walk_revisions()))
 ]
 
+FIRST_ROWS = [
+    "INSERT INTO users (id, name, role, created_at)"
+    " VALUES (1, 'local', 'admin', '2026-01-01 10:00:00.000000')",
+    "INSERT INTO conversations"
+    " (id, title, system, source, content_hash, archived, created_at, updated_at)"
+    " VALUES (7, 'old', 'be kind', 'typed', 'h', 0,"
+    " '2026-01-01 10:00:00.000000', '2026-01-01 10:00:00.000000')",
+    "INSERT INTO conversation_tags (conversation_id, tag) VALUES (7, 'kept')",
+    "INSERT INTO messages (id, conversation_id, position, role, content)"
+    " VALUES (1, 7, 0, 'user', 'hello'), (2, 7, 1, 'assistant', 'hi')",
+    "INSERT INTO scores (message_id, user_id, value, note, created_at, updated_at)"
+    " VALUES (2, 1, 0.0, 'so so',"
+    " '2026-01-01 10:00:00.000000', '2026-01-01 10:00:00.000000')",
+    "INSERT INTO runs (id, name, status, config, base_model, conversations, turns, start_token,"
+    " snapshot_sha256, attempt, progress, message, error_text, created_at, queued_at)"
+    " VALUES (3, 'first', 'finished', '{}', 'tiny', 1, 1, 't', 'ab', 1, 1.0, 'done', '',"
+    " '2026-01-01 10:00:00.000000', '2026-01-01 10:00:00.000000')",
+    "INSERT INTO turn_metrics (run_id, step, conversation, turn, epoch, tokens, response_tokens,"
+    " reward, advantage, loss_mean, loss_sum, ratio_mean, clipfrac, clipfrac_binding, kl_mean,"
+    " logprob_mean) VALUES (3, 0, 0, 0, 0, 9, 4, 0.5, 0.5, -0.5, -2.0, 1.0, 0.0, 0.0, 0.0, -1.5)",
+    "INSERT INTO step_metrics (run_id, step, epoch, loss, grad_norm, lr, kl, tokens_per_s,"
+    " memory_bytes, seconds) VALUES (3, 0, 0, -0.5, 1.0, 0.0001, 0.0, 50.0, 1, 0.2)",
+]
+
 ROWS_OF: dict[str, list[str]] = {
-    "0001": [
-        "INSERT INTO users (id, name, role, created_at)"
-        " VALUES (1, 'local', 'admin', '2026-01-01 10:00:00.000000')",
-        "INSERT INTO conversations"
-        " (id, title, system, source, content_hash, archived, created_at, updated_at)"
-        " VALUES (7, 'old', 'be kind', 'typed', 'h', 0,"
-        " '2026-01-01 10:00:00.000000', '2026-01-01 10:00:00.000000')",
-        "INSERT INTO conversation_tags (conversation_id, tag) VALUES (7, 'kept')",
-        "INSERT INTO messages (id, conversation_id, position, role, content)"
-        " VALUES (1, 7, 0, 'user', 'hello'), (2, 7, 1, 'assistant', 'hi')",
-        "INSERT INTO scores (message_id, user_id, value, note, created_at, updated_at)"
-        " VALUES (2, 1, 0.0, 'so so',"
-        " '2026-01-01 10:00:00.000000', '2026-01-01 10:00:00.000000')",
+    "0001": FIRST_ROWS,
+    "0002": [
+        *FIRST_ROWS,
+        "UPDATE turn_metrics SET kl_base = 0.125",
+        "UPDATE step_metrics SET kl_base = 0.125",
     ],
 }
 """Rows as a database of each revision may hold them; a new revision adds its own here."""
@@ -77,6 +93,9 @@ def test_upgrading_from_a_revision_keeps_its_rows(settings: Settings, revision: 
     score = conversation.assistant_messages[0].scores[0]
     assert (score.rater, score.value, score.note) == ("local", 0.0, "so so")
     assert queries.local_user(database).id == 1
+    ((turn,), (step,)) = queries.turn_metrics(database, 3), queries.step_metrics(database, 3)
+    assert (turn.logprob_mean, step.lr) == (-1.5, 0.0001)
+    assert turn.kl_base == step.kl_base == (None if revision == "0001" else 0.125)
 
 
 def test_opening_again_changes_nothing(settings: Settings) -> None:

@@ -1,5 +1,8 @@
 """The plan of a run: epochs, steps and passes follow from data, settings and seed."""
 
+import pytest
+
+from trainer.choices import Schedule
 from trainer.config import Preset, TrainConfig
 from trainer.data.rendering import RenderedTurn
 from trainer.data.turns import TrainableTurn
@@ -60,5 +63,20 @@ def test_passes_hold_whole_conversations_within_the_token_budget() -> None:
 
 def test_the_learning_rate_rises_over_the_warm_up_and_stays() -> None:
     config = TrainConfig(learning_rate=1.0, warmup_steps=3)
-    assert [learning_rate(config, step) for step in range(5)] == [0.25, 0.5, 0.75, 1.0, 1.0]
-    assert learning_rate(TrainConfig(learning_rate=1.0, warmup_steps=0), 0) == 1.0
+    assert [learning_rate(config, step, 9) for step in range(5)] == [0.25, 0.5, 0.75, 1.0, 1.0]
+    assert learning_rate(TrainConfig(learning_rate=1.0, warmup_steps=0), 0, 9) == 1.0
+
+
+def test_a_cosine_sinks_from_the_full_rate_to_a_tenth_in_the_last_step() -> None:
+    config = TrainConfig(learning_rate=1.0, warmup_steps=2, schedule=Schedule.COSINE)
+    rates = [learning_rate(config, step, 7) for step in range(7)]
+    # After the warm-up cos(0), cos(45°), cos(90°) ...: 0.1 + 0.9 x (1 + cos) / 2.
+    quarter = 0.1 + 0.9 * (1 + 2**-0.5) / 2
+    expected = [1 / 3, 2 / 3, 1.0, quarter, 0.55, 1.1 - quarter, 0.1]
+    assert rates == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_a_cosine_over_too_few_steps_stays_within_the_rate(steps: int) -> None:
+    config = TrainConfig(learning_rate=1.0, warmup_steps=2, schedule=Schedule.COSINE)
+    assert all(0 < learning_rate(config, step, steps) <= 1.0 for step in range(steps))

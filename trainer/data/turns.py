@@ -6,11 +6,14 @@ The launch page shows this table before a run starts, and the run trains on the 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from db.records import Conversation
-from trainer.config import CreditMode, Rendering, TrainConfig
-from trainer.data.credit import TurnCredit, assign_credit
+from db.records import Conversation, Message
+from trainer.choices import Guard, LossName, Rendering
+from trainer.config import TrainConfig
+from trainer.data.credit import ConversationRewards, TurnCredit, assign_credit
 from trainer.data.rendering import RenderedTurn, Tokenizer, render_conversation
 from trainer.data.rewards import conversation_rewards
+from trainer.data.split import hold_out
+from trainer.errors import NotFiniteError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,8 @@ class Turn:
         turn: Assistant turn within the conversation, from 0.
         title: The conversation's title.
         text: The reply.
+        held_out: Whether the conversation judges the run and is not trained on.
+        silenced: Whether the guard takes the turn's gradient away.
     """
 
     conversation: int
@@ -30,16 +35,23 @@ class Turn:
     text: str
     credit: TurnCredit
     rendered: RenderedTurn | None
+    held_out: bool
+    silenced: bool
 
     @property
     def place(self) -> str:
         """Where the turn is, in words that a person can find it by."""
         return f"{_name(self.conversation, self.title)}, turn {self.turn + 1}"
 
+    @property
+    def is_trained(self) -> bool:
+        """Whether a run trains on the turn, as far as that is known without its length."""
+        return self.credit.advantage is not None and not self.held_out
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainableTurn:
-    """A turn that carries a gradient: its advantage and its token ids are known."""
+    """A turn that a run can learn from or be judged by: advantage and token ids are known."""
 
     conversation: int
     turn: int
@@ -49,23 +61,12 @@ class TrainableTurn:
     rendered: RenderedTurn
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Something about the data that people should know before they train on it.
-
-    Attributes:
-        kind: Stable name of the kind of finding.
-        text: What it is, where, and what to do.
-        conversation: Position in the data, None if it concerns the whole.
-        turn: Assistant turn, None if it concerns the conversation.
-        blocking: Whether training is refused.
-    """
-
-    kind: str
-    text: str
-    conversation: int | None = None
-    turn: int | None = None
-    blocking: bool = False
+def at_turn(
+    error: NotFiniteError, when: str, turns: Sequence[TrainableTurn], group: Sequence[int]
+) -> NotFiniteError:
+    """Return the error of a pass in the run's own terms: when, and at which turn of the group."""
+    where = when if error.datum is None else f"{when}, {turns[group[error.datum]].place}"
+    return NotFiniteError(error.what, where=where, remedy=error.remedy)
 
 
 def build_turns(
@@ -76,12 +77,8 @@ def build_turns(
     Raises:
         ChatTemplateError: if the model has no chat template, or it refuses a conversation.
     """
-    credits = assign_credit(
-        [conversation_rewards(conversation) for conversation in conversations],
-        mode=config.credit,
-        gamma=config.gamma,
-        outcome_weight=config.outcome_weight,
-    )
+    rewards = [conversation_rewards(conversation) for conversation in conversations]
+    credits, held_out = _split_credit(rewards, config)
     turns: list[Turn] = []
     for index, (conversation, credit) in enumerate(zip(conversations, credits, strict=True)):
         title = conversation.title or f"untitled {index + 1}"
@@ -100,9 +97,52 @@ def build_turns(
                     text=message.content,
                     credit=one,
                     rendered=ids,
+                    held_out=index in held_out,
+                    silenced=_is_silenced(message, ids, one, config),
                 )
             )
     return turns
+
+
+def _split_credit(
+    rewards: Sequence[ConversationRewards], config: TrainConfig
+) -> tuple[list[list[TurnCredit]], frozenset[int]]:
+    """Return each conversation's credit, and which conversations are held out.
+
+    Held-out conversations take no part in the baselines of the others: training is exactly what
+    it would be without them. Their own advantages are taken against all conversations.
+    """
+
+    def credit(of: Sequence[ConversationRewards]) -> list[list[TurnCredit]]:
+        return assign_credit(
+            of, mode=config.credit, gamma=config.gamma, outcome_weight=config.outcome_weight
+        )
+
+    credits = credit(rewards)
+    openings = {
+        index: rewards[index].group
+        for index, turns in enumerate(credits)
+        if any(turn.advantage is not None for turn in turns)
+    }
+    held_out = hold_out(openings, config.held_out, config.seed)
+    if held_out:
+        trained = [index for index in range(len(rewards)) if index not in held_out]
+        for index, one in zip(trained, credit([rewards[i] for i in trained]), strict=True):
+            credits[index] = one
+    return credits, held_out
+
+
+def _is_silenced(
+    message: Message, rendered: RenderedTurn | None, credit: TurnCredit, config: TrainConfig
+) -> bool:
+    if config.guard is not Guard.POSITIVE_ONLY or config.loss is LossName.CROSS_ENTROPY:
+        return False
+    if rendered is not None:
+        is_sampled = rendered.sampled_logprobs is not None
+    else:
+        has_sample = bool(message.token_ids and message.logprobs)
+        is_sampled = has_sample and config.rendering is Rendering.TEMPLATE
+    return not is_sampled and credit.advantage is not None and credit.advantage < 0
 
 
 def _name(index: int, title: str) -> str:
@@ -111,6 +151,15 @@ def _name(index: int, title: str) -> str:
 
 def trainable_turns(turns: Sequence[Turn], config: TrainConfig) -> list[TrainableTurn]:
     """Return the turns that a run trains on: with an advantage, and within the context limit."""
+    return _usable([turn for turn in turns if not turn.held_out], config)
+
+
+def held_out_turns(turns: Sequence[Turn], config: TrainConfig) -> list[TrainableTurn]:
+    """Return the turns that a run is judged by: like the trained ones, of other conversations."""
+    return _usable([turn for turn in turns if turn.held_out], config)
+
+
+def _usable(turns: Sequence[Turn], config: TrainConfig) -> list[TrainableTurn]:
     return [
         TrainableTurn(
             conversation=turn.conversation,
@@ -125,140 +174,3 @@ def trainable_turns(turns: Sequence[Turn], config: TrainConfig) -> list[Trainabl
         and turn.rendered is not None
         and turn.rendered.tokens <= config.max_context_tokens
     ]
-
-
-def find_problems(
-    conversations: Sequence[Conversation], turns: Sequence[Turn], config: TrainConfig
-) -> list[Finding]:
-    """Return what is wrong or worth knowing, blocking findings first."""
-    findings = [
-        *_findings_of_conversations(conversations, turns),
-        *_findings_of_turns(turns, config),
-        *_findings_of_the_whole(conversations, turns, config),
-    ]
-    return sorted(findings, key=lambda finding: not finding.blocking)
-
-
-def _findings_of_conversations(
-    conversations: Sequence[Conversation], turns: Sequence[Turn]
-) -> list[Finding]:
-    by_conversation: dict[int, list[Turn]] = {}
-    for turn in turns:
-        by_conversation.setdefault(turn.conversation, []).append(turn)
-    findings: list[Finding] = []
-    for index, conversation in enumerate(conversations):
-        name = f"Conversation {index + 1} ({conversation.title or f'untitled {index + 1}'!r})"
-        own = by_conversation.get(index, [])
-        trained = [turn for turn in own if turn.credit.advantage is not None]
-        if not own:
-            text = f"{name} has no assistant turn: there is nothing in it to train on."
-            findings.append(Finding(kind="no_assistant_turn", text=text, conversation=index))
-        elif not trained:
-            text = f"{name} has no score: it is left out."
-            findings.append(Finding(kind="unscored", text=text, conversation=index))
-        elif all(turn.credit.advantage == 0 for turn in trained):
-            text = f"{name} gives no signal: each of its advantages is 0."
-            findings.append(Finding(kind="no_signal", text=text, conversation=index))
-        elif len(trained) < len(own):
-            missing = ", ".join(str(turn.turn + 1) for turn in own if turn.credit.advantage is None)
-            text = f"{name}: no score on turn {missing}; these are context only."
-            findings.append(Finding(kind="partly_scored", text=text, conversation=index))
-    return findings
-
-
-def _findings_of_turns(turns: Sequence[Turn], config: TrainConfig) -> list[Finding]:
-    findings: list[Finding] = []
-    for turn in turns:
-        if turn.credit.advantage is None:
-            continue
-        place = turn.place[0].upper() + turn.place[1:]
-        if not turn.text.strip():
-            findings.append(
-                Finding(
-                    kind="empty_reply",
-                    text=f"{place} is an empty reply with a score. Write it or clear its score.",
-                    conversation=turn.conversation,
-                    turn=turn.turn,
-                    blocking=True,
-                )
-            )
-        elif turn.rendered is not None and turn.rendered.tokens > config.max_context_tokens:
-            findings.append(
-                Finding(
-                    kind="too_long",
-                    text=f"{place} is {turn.rendered.tokens} tokens long; the context limit is "
-                    f"{config.max_context_tokens}. The turn is left out: shorten the "
-                    "conversation or raise the limit.",
-                    conversation=turn.conversation,
-                    turn=turn.turn,
-                )
-            )
-    return findings
-
-
-def _findings_of_the_whole(
-    conversations: Sequence[Conversation], turns: Sequence[Turn], config: TrainConfig
-) -> list[Finding]:
-    advantages = [turn.credit.advantage for turn in turns if turn.credit.advantage is not None]
-    rendered = any(turn.rendered is not None for turn in turns)
-    if not advantages:
-        text = "No assistant turn has a score. Score some turns on the Label page first."
-        return [Finding(kind="nothing_scored", text=text, blocking=True)]
-    if not any(advantages):
-        text = (
-            "Every advantage is 0, so there is nothing to learn. "
-            "Give different turns different scores, or choose another credit mode."
-        )
-        return [Finding(kind="all_zero", text=text, blocking=True)]
-    if rendered and not trainable_turns(turns, config):
-        text = (
-            f"Every scored turn is longer than the context limit of "
-            f"{config.max_context_tokens} tokens. Raise the limit or shorten the conversations."
-        )
-        return [Finding(kind="all_too_long", text=text, blocking=True)]
-    return [
-        finding
-        for finding in (
-            _finding_of_baseline(turns, config),
-            _finding_of_outcomes(conversations, turns, config),
-            _finding_of_tool_calls(conversations, config),
-        )
-        if finding is not None
-    ]
-
-
-def _finding_of_baseline(turns: Sequence[Turn], config: TrainConfig) -> Finding | None:
-    if config.credit is CreditMode.RECIPE or len({turn.conversation for turn in turns}) > 1:
-        return None
-    text = (
-        "There is only one conversation, so nothing can be compared: its returns are taken "
-        "as they are. Add conversations, or choose the credit mode recipe."
-    )
-    return Finding(kind="no_baseline", text=text)
-
-
-def _finding_of_outcomes(
-    conversations: Sequence[Conversation], turns: Sequence[Turn], config: TrainConfig
-) -> Finding | None:
-    if config.credit not in (CreditMode.RETURN_TO_GO, CreditMode.OUTCOME):
-        return None
-    trained = {turn.conversation for turn in turns if turn.credit.advantage is not None}
-    with_outcome = sum(bool(conversations[index].outcomes) for index in trained)
-    if not config.outcome_weight or with_outcome in (0, len(trained)):
-        return None
-    text = (
-        f"{with_outcome} of {len(trained)} conversations have a score for the whole. Beside them "
-        "the others look worse than they are: score all of them as a whole, or none, or set the "
-        "outcome weight to 0."
-    )
-    return Finding(kind="uneven_outcomes", text=text)
-
-
-def _finding_of_tool_calls(
-    conversations: Sequence[Conversation], config: TrainConfig
-) -> Finding | None:
-    called = any(message.tool_calls for c in conversations for message in c.messages)
-    if config.rendering is not Rendering.PLAIN or not called:
-        return None
-    text = "Plain rendering leaves tool calls out. Choose the template rendering to keep them."
-    return Finding(kind="tool_calls", text=text)
