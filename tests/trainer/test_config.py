@@ -54,6 +54,15 @@ def test_an_unknown_key_is_refused_by_name() -> None:
         ("epochs", True),
         ("clip_low", 1.2),
         ("clip_high", 0.9),
+        ("dual_clip", 0.5),
+        ("dual_clip", 1.0),
+        ("dual_clip", -1.0),
+        ("guard", "hope"),
+        ("guard_beta", 0.0),
+        ("guard_cap", 0.5),
+        ("kl_weight", -0.1),
+        ("schedule", "stairs"),
+        ("held_out", 0.6),
         ("lora_rank", "16"),
         ("credit", "magic"),
         ("base_model", 3),
@@ -62,6 +71,22 @@ def test_an_unknown_key_is_refused_by_name() -> None:
 def test_a_value_of_the_wrong_type_or_range_is_refused_by_name(name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=name):
         TrainConfig.from_json({name: value})
+
+
+def test_a_refusal_names_the_allowed_range() -> None:
+    with pytest.raises(ConfigError, match=r"at least 0 and at most 0\.5"):
+        TrainConfig(held_out=0.9)
+    with pytest.raises(ConfigError, match=r"0 \(off\), or more than 1 and at most 100"):
+        TrainConfig(dual_clip=0.5)
+    assert TrainConfig(dual_clip=0.0).dual_clip == 0.0
+
+
+def test_what_an_older_file_lacks_is_as_its_method_has_it() -> None:
+    """A recipe run from before dual clip must not gain it by being resumed."""
+    old = TrainConfig.for_preset(Preset.RECIPE, epochs=5).to_json()
+    del old["dual_clip"], old["max_kl"]
+    config = TrainConfig.from_json(old)
+    assert (config.dual_clip, config.max_kl, config.epochs) == (0.0, 0.0, 5)
 
 
 def test_a_whole_number_serves_as_a_decimal() -> None:

@@ -87,3 +87,77 @@ def test_outcomes_on_some_conversations_only_are_named() -> None:
     assert ("uneven_outcomes", False) in kinds(mixed, STANDARD)
     assert kinds(mixed, STANDARD.replace(outcome_weight=0)) == []
     assert ("uneven_outcomes", False) not in kinds(mixed, RECIPE)
+
+
+def test_low_scored_replies_under_positive_only_are_counted_and_marked() -> None:
+    data = [conversation(("Yes.", 1.0), ("No.", 0.0)), conversation(("Well.", 0.5), ("Hm.", 0.5))]
+    config = STANDARD.replace(guard="positive_only", credit="recipe")
+    table = preview(data, config)
+    assert [turn.silenced for turn in table.turns] == [False, True, False, False]
+    (found,) = [w for w in table.warnings if w.kind == "silenced"]
+    assert found.text.startswith("1 of 4 scored turns carry no gradient") and not found.blocking
+    assert not any(turn.silenced for turn in preview(data, STANDARD).turns)
+    imitation = config.replace(loss="cross_entropy")  # which knows no guard
+    assert not any(turn.silenced for turn in preview(data, imitation).turns)
+
+
+def test_replies_sampled_by_a_known_policy_are_not_guarded() -> None:
+    low = conversation(("No.", -1.0))
+    message = replace(low.messages[1], token_ids=(5, 6), logprobs=(-1.0, -1.0))
+    known = replace(low, messages=(low.messages[0], message))
+    data = [conversation(("Yes.", 1.0)), known]
+    config = STANDARD.replace(guard="positive_only")
+    assert not any(turn.silenced for turn in preview(data, config).turns)
+    plain = preview(data, config.replace(rendering="plain"))  # which uses no stored ids
+    assert [turn.silenced for turn in plain.turns] == [False, True]
+
+
+def test_only_low_scored_replies_under_positive_only_are_refused() -> None:
+    data = [conversation(("No.", -1.0))]
+    assert ("all_silenced", True) in kinds(data, STANDARD.replace(guard="positive_only"))
+
+
+def test_a_warm_up_longer_than_the_run_is_named_with_its_steps() -> None:
+    data = [conversation(("Yes.", i / 10), title=str(i)) for i in range(9)]
+    config = STANDARD.replace(warmup_steps=9, epochs=3, batch_conversations=4)
+    (found,) = [w for w in preview(data, config).warnings if w.kind == "long_warmup"]
+    assert "9 steps and the run only 9" in found.text
+    assert "long_warmup" not in dict(kinds(data, config.replace(warmup_steps=8)))
+
+
+def openings(count: int) -> list[Conversation]:
+    return [
+        Conversation(
+            messages=(
+                Message(role=Role.USER, content=f"Question {i}?"),
+                Message(
+                    role=Role.ASSISTANT,
+                    content="Yes.",
+                    scores=(Score(rater="local", value=i / count),),
+                ),
+            )
+        )
+        for i in range(count)
+    ]
+
+
+def test_held_out_conversations_are_marked_and_too_few_are_warned_of() -> None:
+    table = preview(openings(10), STANDARD.replace(held_out=0.2))
+    assert sum(turn.held_out for turn in table.turns) == 2
+    (found,) = [w for w in table.warnings if w.kind == "few_held_out"]
+    assert "Only 2" in found.text and not found.blocking
+    assert "few_held_out" not in dict(kinds(openings(20), STANDARD.replace(held_out=0.25)))
+
+
+def test_a_split_that_cannot_judge_is_refused() -> None:
+    alike = [conversation(("Yes.", i / 10)) for i in range(10)]
+    assert ("none_held_out", True) in kinds(alike, STANDARD.replace(held_out=0.2))
+    flat = [*openings(2), *[replace(one, outcomes=()) for one in openings(2)]]
+    config = STANDARD.replace(held_out=0.5, credit="recipe")
+    mixed = [
+        *flat,
+        conversation(("Yes.", 1.0), ("No.", 0.0)),
+        conversation(("Y.", 1.0), ("N.", 0.0)),
+    ]
+    held = [kinds(mixed, config.replace(seed=seed)) for seed in range(8)]
+    assert any(("held_out_no_signal", True) in found for found in held)
