@@ -99,7 +99,7 @@ def ppo(ratios_T: Tensor, advantages_T: Tensor, config: LossConfig) -> Tensor:
     """Return -min(ρA, clip(ρ, low, high)·A) (Schulman et al. 2017, arXiv 1707.06347, eq. 7).
 
     Where A < 0 that has no upper bound: a token that has become likelier is pushed down by ρ·|A|.
-    Dual clip takes max(min(...), c·A) there (Ye et al. 2019, arXiv 1912.09729, eq. 5).
+    Dual clip takes max(min(...), c·A) there (Ye et al. 2019, arXiv 1912.09729).
     """
     clipped_T = ratios_T.clamp(config.clip_low, config.clip_high)
     losses_T = -torch.minimum(ratios_T * advantages_T, clipped_T * advantages_T)
@@ -175,8 +175,8 @@ def truncated_weight(log_ratios_T: Tensor, is_guarded_T: Tensor) -> Tensor:
 def imitation_weights(advantages_T: Tensor, config: LossConfig) -> Tensor:
     """Return w = min(exp(A / β), cap), the weight of a token in the guard `exp_weighted`.
 
-    Advantage-weighted regression (Peng et al. 2019, arXiv 1910.00177, algorithm 1; weights capped
-    as in section 5) maximises w·log π. It is the log-likelihood that is weighted, not the ratio:
+    Advantage-weighted regression (Peng et al. 2019, arXiv 1910.00177, algorithm 1, whose authors
+    cap w at 20) maximises w·log π. It is the log-likelihood that is weighted, not the ratio:
     the ratio corrects for the policy that wrote the reply, which is unknown here, and its
     gradient w·ρ·∇log π grows with what has been learned already, while that of the
     log-likelihood comes to rest at the weighted replies themselves. No weight is negative, so
