@@ -14,7 +14,7 @@ help:
 	@echo "make run      set everything up and open the app on http://localhost:$(PORT)"
 	@echo "make test     run the tests (those in a browser need Chromium)"
 	@echo "make check    everything CI runs: format, lint, types, layers, tests"
-	@echo "make bench    measure the engine on this machine"
+	@echo "make bench    measure the engine on this machine (docs/performance.md)"
 	@echo "make format   format the code and mend what can be mended"
 
 $(BIN)/python:

@@ -9,53 +9,64 @@ import argparse
 import json
 import sys
 from dataclasses import asdict
+from pathlib import Path
 
 from db.settings import read_settings
 from tests.bench.children import in_child
-from tests.bench.results import Machine, Results, RowTimes
+from tests.bench.results import Machine, Results
 from tests.bench.table import lines_table, targets_table
 from tests.bench.targets import targets
 from tests.bench.workloads import PEAK_CASES, QUICK_ROWS, ROWS
 
 
 def main() -> None:
-    """Measure everything in child processes, print and write it; the children print JSON."""
+    """Measure everything, each step in a child process, or do one step."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="short conversations, no memory")
-    steps = parser.add_subparsers(dest="step", metavar="STEP", title="one measurement, as JSON")
-    steps.add_parser("times", help="the lines' times")
-    steps.add_parser("peak", help="peak memory of this process").add_argument(
+    steps = parser.add_subparsers(dest="step", metavar="STEP", title="one step instead of all")
+    steps.add_parser("times", help="measure the lines' times, print JSON")
+    steps.add_parser("peak", help="measure the peak memory of a pass, print JSON").add_argument(
         "case", choices=PEAK_CASES
     )
+    steps.add_parser("table", help="print the tables of the last whole run again")
     arguments = parser.parse_args()
     if arguments.step == "times":
         print(json.dumps(times(quick=arguments.quick)))
     elif arguments.step == "peak":
         print(json.dumps(peak(arguments.case)))
+    elif arguments.step == "table":
+        path = results_file(quick=arguments.quick)
+        show(Results.from_json(json.loads(path.read_text(encoding="utf-8"))))
     else:
         report(quick=arguments.quick)
 
 
 def report(*, quick: bool) -> None:
-    """Collect the children's figures."""
+    """Collect the children's figures, write and print them."""
     measured = in_child(*(["--quick"] if quick else []), "times")
     peaks: dict[str, int] = {}
     for case in [] if quick else PEAK_CASES:
         progress(f"peak memory: {case}")
         peaks[case] = in_child("peak", case)
-    results = Results(
-        machine=Machine(**measured["machine"]),
-        rows=tuple(RowTimes(**row) for row in measured["rows"]),
-        peak_bytes=peaks,
-    )
-    path = read_settings().home / ("bench-quick.json" if quick else "bench.json")
+    results = Results.from_json(measured | {"peak_bytes": peaks})
+    path = results_file(quick=quick)
     reached = [asdict(target) | {"reached": target.is_reached} for target in targets(results)]
     data = results.to_json() | {"targets": reached}
     path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    show(results)
+    progress(f"written to {path}")
+
+
+def results_file(*, quick: bool) -> Path:
+    """Return where the figures are kept; a quick run does not write over a whole one."""
+    return read_settings().home / ("bench-quick.json" if quick else "bench.json")
+
+
+def show(results: Results) -> None:
+    """Print the tables."""
     machine = results.machine
     print(f"{machine.processor}, {machine.torch_threads} threads, fp32, torch {machine.torch}\n")
     print(lines_table(results), targets_table(results), sep="\n\n")
-    progress(f"written to {path}")
 
 
 def times(*, quick: bool) -> dict[str, object]:

@@ -65,23 +65,25 @@ def micro_batches(data: Sequence[Datum], token_budget: int) -> list[PlainPass]:
     return [PlainPass(batch) for batch in batches]
 
 
-def thinned(passes: Sequence[PlainPass]) -> list[PlainPass]:
-    """Let the middle one of three passes over single turns in a row stand for all three.
+def thinned(passes: Sequence[PlainPass], group: int) -> list[PlainPass]:
+    """Let the middle one of each `group` passes over single turns of similar length stand for all.
 
-    A pass costs a + bT + cT² with c > 0, so that the middle of three costs less than their mean:
-    what is lost in precision is lost in favour of the way that is thinned.
+    A pass costs a + bT + cT² with c > 0, so that the middle one of evenly spaced lengths costs no
+    more than their mean: what is lost in precision is lost in favour of the way that is thinned.
+
+    Args:
+        passes: Passes over single turns, thinned, and over several, all kept.
+        group: Odd; 1 keeps every pass.
     """
-    kept: list[PlainPass] = []
-    waiting: list[PlainPass] = []
-    for plain_pass in passes:
-        if len(plain_pass.data) > 1:
-            kept.append(plain_pass)
-            continue
-        waiting.append(plain_pass)
-        if len(waiting) == 3:
-            kept.append(PlainPass(waiting[1].data, stands_for=3))
-            waiting = []
-    return kept + waiting
+    singles = [plain_pass for plain_pass in passes if len(plain_pass.data) == 1]
+    singles.sort(key=lambda plain_pass: plain_pass.data[0].model_input.length)
+    whole = len(singles) - len(singles) % group
+    middles = singles[group // 2 : whole : group]
+    return [
+        *(plain_pass for plain_pass in passes if len(plain_pass.data) > 1),
+        *(PlainPass(plain_pass.data, stands_for=group) for plain_pass in middles),
+        *singles[whole:],
+    ]
 
 
 def full_logits(model: PeftModel, data: Sequence[Datum]) -> None:

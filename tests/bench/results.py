@@ -4,7 +4,7 @@ import os
 import platform
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +81,15 @@ class Results:
     def to_json(self) -> dict[str, Any]:
         """Return everything as JSON data."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Read what `to_json` returned; keys that stand beside it are passed over."""
+        return cls(
+            machine=Machine(**data["machine"]),
+            rows=tuple(RowTimes(**row) for row in data["rows"]),
+            peak_bytes=data["peak_bytes"],
+        )
 
 
 def processor_name() -> str:

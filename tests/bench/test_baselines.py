@@ -56,9 +56,9 @@ def test_a_turn_longer_than_the_budget_is_a_batch_of_its_own() -> None:
     assert [len(batch.data) for batch in micro_batches(build_data([[(30, 30)] * 2]), 10)] == [1, 1]
 
 
-def test_thinning_counts_every_turn_and_never_the_longest_of_three() -> None:
-    data = build_data([[(2, 3)] * 8])
-    kept = thinned(one_by_one(data, 0))
+def test_thinning_lets_the_middle_of_each_group_stand_for_it() -> None:
+    data = build_data([[(2, 3)] * 8])  # 4, 9, 14, 19, 24, 29, 34, 39 tokens
+    kept = thinned(one_by_one(data[::-1], 0), 3)
     assert [(p.data[0].model_input.length, p.stands_for) for p in kept] == [
         (9, 3),
         (24, 3),
@@ -67,11 +67,16 @@ def test_thinning_counts_every_turn_and_never_the_longest_of_three() -> None:
     ]
 
 
+def test_no_thinning_keeps_every_pass_once() -> None:
+    data = build_data([[(2, 3)] * 4])
+    kept = thinned(one_by_one(data, 0), 1)
+    assert [(p.data[0], p.stands_for) for p in kept] == [(datum, 1) for datum in data]
+
+
 def test_thinning_leaves_batches_of_several_turns_alone() -> None:
     pair, single = build_data([[(2, 3)] * 2]), build_data([[(2, 3)]])
-    passes = [PlainPass(pair), PlainPass(single), PlainPass(pair)]
-    assert sorted(len(p.data) for p in thinned(passes)) == [1, 2, 2]
-    assert all(p.stands_for == 1 for p in thinned(passes))
+    kept = thinned([PlainPass(pair), *[PlainPass(single)] * 3, PlainPass(pair)], 3)
+    assert [(len(p.data), p.stands_for) for p in kept] == [(2, 1), (2, 1), (1, 3)]
 
 
 def _gradients(model: PeftModel) -> dict[str, Tensor]:

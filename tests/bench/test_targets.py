@@ -1,5 +1,6 @@
 """A target is reached or it is not, and the tables say so."""
 
+import json
 from dataclasses import replace
 
 from tests.bench.results import Machine, Results, RowTimes
@@ -96,3 +97,9 @@ def test_the_tables_show_the_figures() -> None:
     ]  # fmt: skip
     long = next(line for line in targets_table(found).splitlines() if "4,000" in line)
     assert [cell.strip() for cell in long.strip("|").split("|")][1:] == ["≤ 6.00", "5.00", "yes"]
+
+
+def test_results_survive_their_file() -> None:
+    found = results()
+    read = json.loads(json.dumps(found.to_json() | {"targets": []}))
+    assert Results.from_json(read) == found

@@ -103,10 +103,10 @@ class Contestants:
         self.client.forward_backward(data, "ppo").result()
 
     def _baseline_s(self, baseline: Baseline, row: Row, data: Sequence[Datum]) -> float:
-        passes = baseline.split(data, CONFIG.token_budget)
+        passes = thinned(baseline.split(data, CONFIG.token_budget), row.thinning)
         self.plain.zero_grad()
         total_s = 0.0
-        for plain_pass in thinned(passes) if row.is_thinned else passes:
+        for plain_pass in passes:
             turns = plain_pass.data
             total_s += plain_pass.stands_for * seconds(lambda: baseline.run(self.plain, turns))  # noqa: B023 - called at once
         return total_s

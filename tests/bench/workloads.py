@@ -28,7 +28,7 @@ class Row:
         copies: How many units are trained together.
         added: How many units are trained together to find what one more costs.
         rounds: How often each way is timed.
-        is_thinned: Whether one in three long passes of the other ways stands for its neighbours.
+        thinning: Of this many passes of a plain way one is timed; see `baselines.thinned`.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Row:
     copies: int = 1
     added: int = 2
     rounds: int = 1
-    is_thinned: bool = False
+    thinning: int = 1
 
     def data(self, copies: int | None = None) -> list[Datum]:
         """Return the datums of that many units (of `self.copies` if None)."""
@@ -44,18 +44,18 @@ class Row:
 
 
 ROWS = (
-    Row(name="1 turn", unit=[[TURN]], added=4, rounds=5),
-    Row(name="2 turns", unit=[[TURN] * 2], added=4, rounds=5),
+    Row(name="1 turn", unit=[[TURN]], added=4, rounds=3),
+    Row(name="2 turns", unit=[[TURN] * 2], added=4, rounds=3),
     Row(name="4 turns", unit=[[TURN] * 4], rounds=3),
-    Row(name="8 turns", unit=[[TURN] * 8], rounds=2),
-    Row(name="16 turns", unit=[[TURN] * 16], is_thinned=True),
-    Row(name="seed x 64", unit=SEED_PAIR, copies=64, added=64),
+    Row(name="8 turns", unit=[[TURN] * 8], rounds=2, thinning=3),
+    Row(name="16 turns", unit=[[TURN] * 16], thinning=5),
+    Row(name="seed x 64", unit=SEED_PAIR, copies=64, added=64, thinning=9),
 )
 
 QUICK_ROWS = (
     Row(name="1 turn", unit=[[TURN]], rounds=2),
-    Row(name="2 turns", unit=[[TURN] * 2], rounds=2),
-    Row(name="4 turns", unit=[[TURN] * 4], is_thinned=True),
+    Row(name="2 turns", unit=[[TURN] * 2]),
+    Row(name="seed x 4", unit=SEED_PAIR, copies=4, added=4, thinning=3),
 )
 
 LONG, HUNDRED_SHORT, THOUSAND_SHORT = "4,000 tokens", "100 short", "1,000 short"
