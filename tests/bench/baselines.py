@@ -73,7 +73,7 @@ def thinned(passes: Sequence[PlainPass], group: int) -> list[PlainPass]:
 
     Args:
         passes: Passes over single turns, thinned, and over several, all kept.
-        group: Odd; 1 keeps every pass.
+        group: Odd, or a divisor of how many turns have the same length; 1 keeps every pass.
     """
     singles = [plain_pass for plain_pass in passes if len(plain_pass.data) == 1]
     singles.sort(key=lambda plain_pass: plain_pass.data[0].model_input.length)

@@ -49,13 +49,13 @@ ROWS = (
     Row(name="4 turns", unit=[[TURN] * 4], rounds=3),
     Row(name="8 turns", unit=[[TURN] * 8], rounds=2, thinning=3),
     Row(name="16 turns", unit=[[TURN] * 16], thinning=5),
-    Row(name="seed x 64", unit=SEED_PAIR, copies=64, added=64, thinning=9),
+    Row(name="seed x 64", unit=SEED_PAIR, copies=64, added=64, thinning=8),
 )
 
 QUICK_ROWS = (
     Row(name="1 turn", unit=[[TURN]], rounds=2),
     Row(name="2 turns", unit=[[TURN] * 2]),
-    Row(name="seed x 4", unit=SEED_PAIR, copies=4, added=4, thinning=3),
+    Row(name="seed x 4", unit=SEED_PAIR, copies=4, added=4, thinning=4),
 )
 
 LONG, HUNDRED_SHORT, THOUSAND_SHORT = "4,000 tokens", "100 short", "1,000 short"
