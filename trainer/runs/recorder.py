@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from db import commands
 from db.engine import Database
 from db.errors import StorageError
 from db.records import StepMetric, TurnMetric
+from trainer.runs.folder import write_text
 
 HEARTBEAT_S = 5.0
 """How often a run of the app says that it lives, whatever it computes meanwhile."""
@@ -60,7 +62,12 @@ class FileRecorder:
                 file.write(json.dumps(asdict(row)) + "\n")
 
     def step(self, row: StepMetric) -> None:
-        """Print the step's figures."""
+        """Print the step's figures, and see that the rows of its turns survive a power cut.
+
+        A checkpoint that follows must never know more steps than the metrics do.
+        """
+        with self._metrics.open("a") as file:
+            os.fsync(file.fileno())
         self._print(
             f"epoch {row.epoch + 1} step {row.step + 1}: loss {row.loss:+.4f} a token, "
             f"KL {row.kl:.4f}, gradient norm {row.grad_norm:.3f}, {row.tokens_per_s:.0f} tokens/s"
@@ -75,7 +82,7 @@ class FileRecorder:
             for line in self._metrics.read_text(encoding="utf-8").splitlines(keepends=True)
             if _step_of(line) <= step
         ]
-        self._metrics.write_text("".join(kept), encoding="utf-8")
+        write_text(self._metrics, "".join(kept))
 
     def progress(self, share: float, message: str) -> bool:
         """Print the message when it changes; return whether `stop` was called."""

@@ -86,3 +86,22 @@ def test_the_log_tail_of_a_huge_log_is_short(tmp_path: Path) -> None:
     folder.log.write_bytes(b"noise \xff\n" * 100_000 + b"last line\n")
     assert folder.log_tail(lines=2).splitlines()[-1] == "last line"
     assert len(folder.log_tail().splitlines()) == 20
+
+
+def test_what_a_killed_process_left_half_written_is_swept_away(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    for name in ("checkpoints/.00000003.tmp/state", ".adapter.tmp", "..adapter.tmp-k3j/x"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in (".lock", "config.json", ".config.json.tmp", "checkpoints/.00000002.old"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "checkpoints" / "00000002").mkdir()
+    folder.sweep()
+    left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")}
+    assert left == {".lock", "config.json", "checkpoints", "checkpoints/00000002"}
+
+
+def test_a_folder_that_was_being_replaced_comes_back(tmp_path: Path) -> None:
+    """Killed between two renames: the old folder is set aside, the new one not yet in place."""
+    (tmp_path / "checkpoints" / ".00000002.old").mkdir(parents=True)
+    RunFolder(tmp_path).sweep()
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["00000002"]
