@@ -66,7 +66,7 @@ def test_train_leaves_metrics_adapter_config_and_summary(
     assert set(rows[0]) == {
         *("epoch", "step", "conversation", "turn", "tokens", "response_tokens", "reward"),
         *("advantage", "loss_mean", "loss_sum", "ratio_mean", "clipfrac", "clipfrac_binding"),
-        *("kl_mean", "logprob_mean"),
+        *("kl_mean", "logprob_mean", "kl_base"),
     }
     assert [row["advantage"] for row in rows[:4]] == pytest.approx([0.05, -0.05, -0.125, 0.125])
     for row in rows:
