@@ -1,12 +1,16 @@
 """Files of a run appear whole or not at all."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from trainer.errors import CheckpointError
 from trainer.runs.checkpoint import (
     KEPT,
+    Judgement,
     Progress,
     checkpoint_paths,
     read_checkpoint,
@@ -52,10 +56,21 @@ def test_the_hash_of_a_folder_sees_names_and_contents(tmp_path: Path) -> None:
     assert len({first, second, sha256_of(tmp_path)}) == 3
 
 
+def progress_at(step: int, **fields: Any) -> Progress:
+    nothing = {"old_logprobs": (), "base_logprobs": None, "held_out_logprobs": ()}
+    return Progress(step=step, **{**nothing, **fields})
+
+
+def judgement(step: int, signal: float) -> Judgement:
+    return Judgement(
+        epoch=step, step=step, signal=signal, conversations=1, turns=1, response_tokens=1
+    )
+
+
 def test_the_newest_checkpoint_comes_back_bit_by_bit_and_older_ones_go(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     assert checkpoint_paths(folder) == []
-    progress = Progress(step=0, old_logprobs=((-0.1, 1 / 3), (-1e-17,)))
+    progress = progress_at(0, old_logprobs=((-0.1, 1 / 3), (-1e-17,)))
     for _ in range(4):
         save_checkpoint(folder, progress, lambda path: path.mkdir())
         progress = progress.after_step(seconds=0.1, computed_tokens=7)
@@ -67,15 +82,45 @@ def test_the_newest_checkpoint_comes_back_bit_by_bit_and_older_ones_go(tmp_path:
     assert len(list(folder.checkpoints.iterdir())) == KEPT
 
 
+def test_the_checkpoint_of_the_best_epoch_stays_while_others_go(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    progress = progress_at(0)
+    for step, signal in enumerate([0.1, 0.3, 0.2, 0.2, 0.2]):
+        progress = replace(progress, step=step).after_judgement(judgement(step, signal))
+        save_checkpoint(folder, progress, lambda path: path.mkdir())
+    kept = [read_checkpoint(path).progress.step for path in checkpoint_paths(folder)]
+    assert kept == [4, 3, 1]
+
+
+def test_progress_comes_back_whole_and_names_the_base_once(tmp_path: Path) -> None:
+    progress = progress_at(
+        2,
+        old_logprobs=((-0.1, 1 / 3), (-2.0,)),
+        base_logprobs=((-0.1, 1 / 3), (-7.0,)),
+        held_out_logprobs=((-0.5,),),
+        judgements=(judgement(1, -0.25),),
+    )
+    data = json.loads(json.dumps(progress.to_json()))
+    assert data["base_logprobs"] == [None, [-7.0]]
+    assert Progress.from_json(data) == progress
+
+
+def test_a_checkpoint_from_before_the_base_was_asked_is_read() -> None:
+    data = progress_at(3, old_logprobs=((-0.1,),)).to_json()
+    for name in ("base_logprobs", "held_out_logprobs", "judgements"):
+        del data[name]
+    assert Progress.from_json(data) == progress_at(3, old_logprobs=((-0.1,),))
+
+
 def test_a_checkpoint_that_fails_leaves_the_one_before(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    save_checkpoint(folder, Progress(step=1, old_logprobs=()), lambda path: path.mkdir())
+    save_checkpoint(folder, progress_at(1), lambda path: path.mkdir())
 
     def fail(_path: Path) -> None:
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="full"):
-        save_checkpoint(folder, Progress(step=2, old_logprobs=()), fail)
+        save_checkpoint(folder, progress_at(2), fail)
     (path,) = checkpoint_paths(folder)
     assert read_checkpoint(path).progress.step == 1
 
