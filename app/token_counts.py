@@ -15,6 +15,7 @@ from db import formats
 from db.errors import StorageError
 from db.records import Conversation
 from trainer.config import Preset, TrainConfig
+from trainer.data.findings import Finding
 
 COUNTED_FIELDS = (
     *("preset", "base_model", "rendering", "max_context_tokens", "credit"),
@@ -32,14 +33,14 @@ class TokenCounts:
         distinct_tokens: Tokens that the engine computes in one epoch: shared beginnings once.
         turn_tokens: Tokens that one pass for each turn would compute.
         blocking: Findings that need token counts and forbid a start.
-        warnings: Findings that need token counts and forbid nothing.
+        warnings: Findings that need the model's files and forbid nothing.
     """
 
     turns: Mapping[tuple[int, int], tuple[int, int]]
     distinct_tokens: int
     turn_tokens: int
     blocking: tuple[str, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Finding, ...]
 
 
 @dataclass(slots=True)
@@ -109,7 +110,7 @@ def give_up_counting(*, but: str = "") -> None:
 
 def parse_counts(document: Mapping[str, Any]) -> TokenCounts:
     """Read what `python -m trainer preview --json` printed."""
-    late = [finding for finding in document["warnings"] if finding["kind"] in _TOKEN_FINDINGS]
+    late = [finding for finding in document["warnings"] if finding["kind"] in _MODEL_FINDINGS]
     return TokenCounts(
         turns={
             (turn["conversation"], turn["turn"]): (turn["tokens"], turn["response_tokens"])
@@ -118,11 +119,16 @@ def parse_counts(document: Mapping[str, Any]) -> TokenCounts:
         distinct_tokens=document["distinct_tokens"],
         turn_tokens=document["turn_tokens"],
         blocking=tuple(finding["text"] for finding in late if finding["blocking"]),
-        warnings=tuple(finding["text"] for finding in late if not finding["blocking"]),
+        warnings=tuple(
+            Finding(kind=finding["kind"], text=finding["text"])
+            for finding in late
+            if not finding["blocking"]
+        ),
     )
 
 
-_TOKEN_FINDINGS = ("too_long", "all_too_long", "held_out_too_long")
+_MODEL_FINDINGS = ("too_long", "all_too_long", "held_out_too_long", "one_pass_a_turn")
+"""Kinds of findings that the page cannot make without the model's tokenizer and config."""
 
 
 def _fingerprint(text: str, config: TrainConfig) -> str:

@@ -17,7 +17,33 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # several processes share t
 
 EMBEDDED = "smollm2-135m"
 
+LEFT_OUT = pytest.StashKey[int]()
+"""How many tests were left out for want of a CUDA device."""
+
 TinyModels = Callable[[str], Path]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out, and say so, what needs a CUDA device where there is none."""
+    on_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if not on_gpu or _has_cuda():
+        return
+    config.hook.pytest_deselected(items=on_gpu)
+    items[:] = [item for item in items if item not in on_gpu]
+    config.stash[LEFT_OUT] = len(on_gpu)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name what was left out beside pytest's own count."""
+    left_out = terminalreporter.config.stash.get(LEFT_OUT, 0)
+    if left_out:
+        terminalreporter.write_line(f"{left_out} tests on a GPU are left out: no CUDA device here.")
+
+
+def _has_cuda() -> bool:
+    import torch  # noqa: PLC0415 - only where a test asks for it
+
+    return torch.cuda.is_available()
 
 
 @pytest.fixture

@@ -227,11 +227,14 @@ def resume_run(options: argparse.Namespace) -> int:
 
 def show_preview(options: argparse.Namespace) -> int:
     """Print the table of turns; no training."""
-    from trainer.models import load_tokenizer
+    from trainer.engine.sharing import config_obstacle
+    from trainer.models import load_config, load_tokenizer
     from trainer.preview import preview
 
     config, conversations = _read_config(options), _read_conversations(options.data)
-    table = preview(conversations, config, load_tokenizer(read_settings(), config.base_model))
+    tokenizer = load_tokenizer(read_settings(), config.base_model)
+    obstacle = config_obstacle(load_config(read_settings(), config.base_model))
+    table = preview(conversations, config, tokenizer, obstacle=obstacle)
     if options.json:
         print(json.dumps(table.to_json()))
         return 0

@@ -23,9 +23,11 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import WeakFileLock
 from tokenizers import pre_tokenizers
 from transformers import (
+    AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
     GgufConfig,
+    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -112,6 +114,23 @@ def load_tokenizer(settings: Settings, name: str) -> PreTrainedTokenizerBase:
             f"the tokenizer cannot be read ({_first_line(error)})",
             where=str(folder),
             remedy="Delete the folder and pull the model again, or choose another model.",
+        ) from error
+
+
+def load_config(settings: Settings, name: str) -> PreTrainedConfig:
+    """Load what a model says of itself, pulling the model first if it is not here.
+
+    Raises:
+        ModelError: if the model cannot be had, or transformers does not know its kind.
+    """
+    folder = pull(settings, name)
+    try:
+        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # the files are other people's: any error can come of them
+        raise ModelError(
+            f"the model's config cannot be read ({_first_line(error)})",
+            where=str(folder),
+            remedy="Choose a causal language model that transformers knows without extra code.",
         ) from error
 
 

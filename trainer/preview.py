@@ -87,9 +87,19 @@ class Preview:
 
 
 def preview(
-    conversations: Sequence[Conversation], config: TrainConfig, tokenizer: Tokenizer | None = None
+    conversations: Sequence[Conversation],
+    config: TrainConfig,
+    tokenizer: Tokenizer | None = None,
+    *,
+    obstacle: str | None = None,
 ) -> Preview:
     """Return what a run would train on; without a tokenizer at once, but without token counts.
+
+    Args:
+        conversations: The data.
+        config: The settings.
+        tokenizer: The base model's; None leaves the token counts out.
+        obstacle: Why the model cannot compute shared prefixes once, None if it can.
 
     Raises:
         ChatTemplateError: if the model has no chat template, or it refuses a conversation.
@@ -104,8 +114,18 @@ def preview(
         if tokenizer
         else None,
         turn_tokens=sum(turn.tokens for turn in inputs) if tokenizer else None,
-        warnings=tuple(find_problems(conversations, turns, config)),
+        warnings=(*find_problems(conversations, turns, config), *_slower_path(obstacle)),
     )
+
+
+def _slower_path(obstacle: str | None) -> list[Finding]:
+    if obstacle is None:
+        return []
+    text = (
+        f"This model computes one pass for each turn, because {obstacle}. The result is the same; "
+        "long conversations take longer and shared beginnings save nothing."
+    )
+    return [Finding(kind="one_pass_a_turn", text=text)]
 
 
 def refuse_blocked(table: Preview) -> None:

@@ -46,7 +46,7 @@ def show_check(
     warnings = [finding for finding in table.warnings if not finding.blocking]
     if counts:
         blocking += counts.blocking
-        warnings += [Finding(kind="too_long", text=text) for text in counts.warnings]
+        warnings += counts.warnings
     turn_table(
         table.turns,
         tokens=counts.turns if counts else {},

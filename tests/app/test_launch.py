@@ -17,6 +17,7 @@ from db.enums import RunStatus
 from db.errors import ConflictError
 from trainer import catalog
 from trainer.config import CreditMode, Guard, Limits, LossName, OldLogprobs, Preset, TrainConfig
+from trainer.data.findings import Finding
 from trainer.preview import TurnPreview
 from trainer.runs import launch
 
@@ -307,7 +308,7 @@ DOCUMENT = {
 def test_counts_keep_only_the_findings_that_needed_tokens():
     counts = parse_counts(DOCUMENT)
     assert counts.turns == {(0, 1): (33, 14)}
-    assert counts.warnings == ("Turn 2 is too long.",)
+    assert counts.warnings == (Finding(kind="too_long", text="Turn 2 is too long."),)
     assert counts.blocking == ("Everything is too long.",)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from trainer.engine.head import chosen_logprobs
 
@@ -23,12 +23,20 @@ A wrong mask or position moves them by whole nats; 16-bit rounding by some hundr
 
 
 def sharing_obstacle(model: PreTrainedModel) -> str | None:
-    """Return why the model's config rules out shared prefixes, None if it does not.
+    """Return why the model's layers rule out shared prefixes, None if they do not."""
+    obstacle = config_obstacle(model.config)
+    if obstacle is None and model.config._attn_implementation != "sdpa":
+        return "transformers has no SDPA attention for it"
+    return obstacle
+
+
+def config_obstacle(model_config: PreTrainedConfig) -> str | None:
+    """Return why a model's config rules out shared prefixes, None if it does not.
 
     A tree pass hands every layer one mask and one position for each token. That is exact only
     where each layer is full causal attention and rotary angles depend on nothing else.
     """
-    config: dict[str, Any] = model.config.get_text_config().to_dict()
+    config: dict[str, Any] = model_config.get_text_config().to_dict()
     layer_types = set(config.get("layer_types") or ())
     others = sorted(layer_types - {"full_attention"})
     if others:
@@ -38,8 +46,6 @@ def sharing_obstacle(model: PreTrainedModel) -> str | None:
     rope: dict[str, Any] = config.get("rope_parameters") or {}
     if rope.get("rope_type") in SCALED_BY_LENGTH:
         return f"its rotary embedding ({rope['rope_type']}) depends on the longest sequence"
-    if model.config._attn_implementation != "sdpa":
-        return "transformers has no SDPA attention for it"
     return None
 
 
