@@ -202,7 +202,7 @@ def test_a_model_that_cannot_share_prefixes_takes_a_pass_for_each_turn(
 def test_a_trial_finds_out_where_the_config_does_not_say(
     tiny_models: TinyModels, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str
 ) -> None:
-    monkeypatch.setattr("trainer.engine.policy.sharing_obstacle", lambda _: None)
+    monkeypatch.setattr("trainer.engine.forward.sharing_obstacle", lambda _: None)
     assert not load_subject(tiny_models(model), tmp_path).policy.shares_prefixes
 
 

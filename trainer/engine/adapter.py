@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
+from trainer.engine.lora import LoraLinear
 from trainer.errors import CheckpointError, ConfigError
 
 ADAPTER = "default"
@@ -82,6 +83,7 @@ def attach_adapter(model: PreTrainedModel, shape: AdapterShape, *, seed: int | N
         target_modules=targets,
         task_type="CAUSAL_LM",
     )
+    config._register_custom_module({nn.Linear: LoraLinear})
     devices = [model.device] if model.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), warnings.catch_warnings():
         # peft asks transformers for a name that transformers is about to drop.

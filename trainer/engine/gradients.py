@@ -11,7 +11,7 @@ from trainer.engine.inputs import LossInputs, loss_inputs
 from trainer.engine.losses import LossConfig, LossFunction, token_losses
 from trainer.engine.memory import memory_errors
 from trainer.engine.policy import Policy, Question
-from trainer.engine.prefix_tree import count_distinct
+from trainer.engine.prefix_tree import common_prefix, count_distinct
 from trainer.engine.types import Datum
 from trainer.errors import NotFiniteError, OutOfMemoryError
 
@@ -36,13 +36,16 @@ class PassResult:
 class BatchRunner:
     """Runs batches in passes of at most `token_budget` distinct tokens.
 
-    When a pass does not fit into memory, it is split and the budget is lowered for good.
+    A longer conversation gets a pass of its own, since cutting it would compute its beginning
+    twice. When a pass does not fit into memory, it is split after all, and the budget is lowered
+    and kept for good.
     """
 
     def __init__(self, policy: Policy, token_budget: int) -> None:
         """Run batches through this policy."""
         self._policy = policy
         self.token_budget = token_budget
+        self._cuts_conversations = False
 
     def run(
         self, data: Sequence[Datum], loss: LossFunction, config: LossConfig, *, backward: bool
@@ -56,13 +59,17 @@ class BatchRunner:
         """
         inputs = [loss_inputs(datum, loss) for datum in data]
         result = PassResult([torch.zeros(0)] * len(data), {})
-        for pack in self._packs(data, range(len(data))):
+        for pack in self._packs(data, inputs, range(len(data))):
             self._run_pack(data, inputs, pack, loss, config, backward, result)
         return result
 
-    def _packs(self, data: Sequence[Datum], indices: range) -> list[range]:
+    def _packs(
+        self, data: Sequence[Datum], inputs: Sequence[LossInputs], indices: range
+    ) -> list[range]:
         sequences = [data[index].model_input.tokens for index in indices]
-        packs = self._policy.packs(sequences, self.token_budget)
+        prompts = [prompt_tokens(inputs[index]) for index in indices]
+        goes_on = () if self._cuts_conversations else continuations(sequences, prompts)
+        packs = self._policy.packs(sequences, self.token_budget, goes_on)
         return [indices[pack.start : pack.stop] for pack in packs]
 
     def _run_pack(
@@ -85,7 +92,8 @@ class BatchRunner:
             if self._policy.device.type == "cuda":
                 torch.cuda.empty_cache()
             self.token_budget = min(self.token_budget, max(1, tokens // 2))
-            smaller = self._packs(data, pack)
+            self._cuts_conversations = True
+            smaller = self._packs(data, inputs, pack)
             if len(smaller) == 1:
                 raise
             logger.warning(
@@ -149,6 +157,30 @@ class BatchRunner:
             for name, gradient in zip(parameters, gradients, strict=True)
             if gradient is not None
         }
+
+
+def prompt_tokens(inputs: LossInputs) -> int:
+    """Return how many tokens come before the first that is trained; all where none is."""
+    trained = inputs.is_trained_T.nonzero()
+    return int(trained[0]) + 1 if len(trained) else len(inputs.is_trained_T)
+
+
+def continuations(sequences: Sequence[Sequence[int]], prompts: Sequence[int]) -> list[bool]:
+    """Return which sequences are a later turn of the conversation that the one before belongs to.
+
+    A later turn begins with everything that was said before the earlier reply, and has a longer
+    prompt. (Other replies to the same prompt have one of the same length.)
+
+    Args:
+        sequences: Model inputs, in order.
+        prompts: How many tokens of each come before its reply.
+    """
+    return [
+        index > 0
+        and prompts[index] > prompts[index - 1]
+        and common_prefix(sequences[index - 1], sequence) >= prompts[index - 1]
+        for index, sequence in enumerate(sequences)
+    ]
 
 
 def weighted_loss(

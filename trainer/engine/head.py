@@ -1,20 +1,18 @@
 """Log-probabilities of chosen tokens from hidden states, without keeping full-vocabulary logits.
 
 A vocabulary has 50,000 to 250,000 entries: fp32 logits of a thousand positions fill a gigabyte,
-and their gradient another. Here a few hundred positions are projected at a time. Since each
-log-probability depends on one hidden state only, its derivative is a row of the same size: it is
-computed while the logits are at hand, and kept in their place.
+and their gradient another. Here a few hundred positions are projected at a time into one buffer.
+Since each log-probability depends on one hidden state only, its derivative is a row of the same
+size: it is computed while the logits are at hand, and kept in their place.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 CHUNK_POSITIONS = 256
-
-Head = Callable[[Tensor], Tensor]
-"""Hidden states (P, H) to logits (P, V), each row on its own; its weights are frozen."""
 
 
 def chosen_logprobs(logits_PV: Tensor, targets_P: Tensor) -> Tensor:
@@ -24,44 +22,62 @@ def chosen_logprobs(logits_PV: Tensor, targets_P: Tensor) -> Tensor:
     return chosen_P - logits_PV.logsumexp(dim=1)
 
 
-def head_logprobs(head: Head, hidden_PH: Tensor, targets_P: Tensor) -> Tensor:
+def is_plain_head(head: nn.Module) -> bool:
+    """Return whether a head is a matrix product and nothing else, as `head_logprobs` needs it."""
+    return type(head) is nn.Linear and head.bias is None
+
+
+def head_logprobs(head: nn.Linear, hidden_PH: Tensor, targets_P: Tensor) -> Tensor:
     """Return the log-probability of each target token.
 
     Args:
-        head: The output head.
+        head: The output head: frozen weights, no bias.
         hidden_PH: Hidden states that enter the head; carries gradient.
         targets_P: int64, the token to score at each position.
 
     Returns:
         fp32 tensor of shape (P,), differentiable once with respect to `hidden_PH`.
     """
-    if torch.is_grad_enabled() and hidden_PH.requires_grad:
-        return _HeadLogprobs.apply(hidden_PH, targets_P, head)  # pyright: ignore[reportReturnType]
-    chunks = zip(hidden_PH.split(CHUNK_POSITIONS), targets_P.split(CHUNK_POSITIONS), strict=True)
-    return torch.cat([chosen_logprobs(head(hidden), targets) for hidden, targets in chunks])
+    return _HeadLogprobs.apply(hidden_PH, targets_P, head.weight)  # pyright: ignore[reportReturnType]
 
 
 class _HeadLogprobs(torch.autograd.Function):
-    """`head_logprobs` with the derivative taken chunk by chunk during the forward pass."""
+    """log p of the targets; the derivative, W[target] − Σ p_v W[v], is taken chunk by chunk."""
 
     @staticmethod
-    def forward(ctx, hidden_PH: Tensor, targets_P: Tensor, head: Head) -> Tensor:
-        logprobs: list[Tensor] = []
-        derivatives: list[Tensor] = []
-        chunks = zip(
-            hidden_PH.split(CHUNK_POSITIONS), targets_P.split(CHUNK_POSITIONS), strict=True
-        )
-        for hidden, targets in chunks:
-            with torch.enable_grad():
-                leaf = hidden.detach().requires_grad_()
-                chunk_P = chosen_logprobs(head(leaf), targets)
-                (derivative,) = torch.autograd.grad(chunk_P.sum(), leaf)
-            logprobs.append(chunk_P.detach())
-            derivatives.append(derivative)
-        ctx.save_for_backward(torch.cat(derivatives))
-        return torch.cat(logprobs)
+    def forward(ctx: Any, hidden_PH: Tensor, targets_P: Tensor, weight_VH: Tensor) -> Tensor:
+        logprobs_P = torch.empty(len(hidden_PH), dtype=torch.float32, device=hidden_PH.device)
+        derivative_PH = torch.empty_like(hidden_PH) if ctx.needs_input_grad[0] else None
+        for chunk, probabilities_CV in _projected(hidden_PH, targets_P, weight_VH, logprobs_P):
+            if derivative_PH is not None:
+                expected_CH = probabilities_CV.to(weight_VH.dtype) @ weight_VH
+                derivative_PH[chunk] = weight_VH[targets_P[chunk]].sub_(expected_CH)
+        ctx.save_for_backward(derivative_PH)
+        return logprobs_P
 
     @staticmethod
-    def backward(ctx, grad_P: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, grad_P: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         (derivative_PH,) = ctx.saved_tensors
         return (grad_P[:, None] * derivative_PH).to(derivative_PH.dtype), None, None
+
+
+def _projected(
+    hidden_PH: Tensor, targets_P: Tensor, weight_VH: Tensor, logprobs_P: Tensor
+) -> Iterator[tuple[slice, Tensor]]:
+    """Fill `logprobs_P` chunk by chunk; yield each chunk and its rows' probabilities, fp32."""
+    vocabulary = len(weight_VH)
+    buffer_CV = hidden_PH.new_empty(min(CHUNK_POSITIONS, len(hidden_PH)), vocabulary)
+    for start in range(0, len(hidden_PH), CHUNK_POSITIONS):
+        chunk = slice(start, min(start + CHUNK_POSITIONS, len(hidden_PH)))
+        logits_CV = buffer_CV[: chunk.stop - start]
+        torch.mm(hidden_PH[chunk], weight_VH.T, out=logits_CV)
+        logits_CV = logits_CV.float()
+        highest_C = logits_CV.amax(dim=1)
+        chosen_C = logits_CV.gather(1, targets_P[chunk, None])[:, 0]
+        # In place: a second buffer of this size costs more than the exponentials.
+        probabilities_CV = torch.softmax(logits_CV, dim=1, out=logits_CV)
+        # The likeliest token has p >= 1 / V, so that its logarithm is exact enough; then
+        # logsumexp = highest logit − its log p.
+        logsumexp_C = highest_C - probabilities_CV.amax(dim=1).log()
+        logprobs_P[chunk] = chosen_C - logsumexp_C
+        yield chunk, probabilities_CV

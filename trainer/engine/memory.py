@@ -4,10 +4,17 @@ import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import psutil
 import torch
 
 from trainer.errors import OutOfMemoryError
+
+FREE_SHARE = 0.8
+"""The rest is for other programs, and for what an allocator cannot use."""
+
+CGROUP = Path("/sys/fs/cgroup")
 
 CPU_ALLOCATION_FAILED = "DefaultCPUAllocator"
 """What torch's message contains when the operating system refuses memory on the CPU."""
@@ -39,6 +46,24 @@ def peak_memory_bytes(device: torch.device) -> int:
         return torch.cuda.max_memory_allocated(device)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, Linux KiB
+
+
+def memory_limit_bytes(device: torch.device) -> float:
+    """Return what a pass may take: most of what is free now, with the model loaded."""
+    if device.type == "cuda":
+        free: int = torch.cuda.mem_get_info(device)[0]
+    else:
+        free = min([psutil.virtual_memory().available, *_container_headroom()])
+    return FREE_SHARE * free
+
+
+def _container_headroom() -> list[int]:
+    """Return what the container (Linux, cgroup 2) still allows, if it sets a limit."""
+    try:
+        limit = (CGROUP / "memory.max").read_text().strip()
+        return [] if limit == "max" else [int(limit) - int((CGROUP / "memory.current").read_text())]
+    except OSError:  # no container, or no Linux
+        return []
 
 
 def _is_allocation_failure(error: Exception) -> bool:

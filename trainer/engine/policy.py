@@ -20,10 +20,10 @@ from trainer.engine.adapter import (
     set_adapter_tensors,
     write_adapter_folder,
 )
+from trainer.engine.forward import TreeForward
 from trainer.engine.generation import end_tokens, generate
-from trainer.engine.head import chosen_logprobs, head_logprobs
 from trainer.engine.prefix_tree import PrefixTree, build_prefix_tree, pack
-from trainer.engine.sharing import agrees, plain_logprobs, probe_sequences, sharing_obstacle
+from trainer.engine.sharing import agrees, plain_logprobs, probe_sequences
 from trainer.engine.types import SampledSequence, SamplingParams
 from trainer.errors import BadDataError, CheckpointError, NotFiniteError
 from trainer.models import load_base_model, load_tokenizer
@@ -75,7 +75,9 @@ class Policy:
         self._stop_ids = end_tokens(model, tokenizer)
         model.generation_config = GenerationConfig()
         self._vocabulary = cast(nn.Embedding, model.get_input_embeddings()).num_embeddings
-        self._choose_path()
+        self._forward = TreeForward(model, list(self.trainable().values()))
+        self.shares_prefixes = self._forward.shares_prefixes
+        self.path_reason = self._forward.reason
 
     @classmethod
     def load(
@@ -110,10 +112,12 @@ class Policy:
         """Return the adapter's parameters by name, in a fixed order."""
         return {n: p for n, p in self._adapted.named_parameters() if p.requires_grad}
 
-    def packs(self, sequences: Sequence[Sequence[int]], token_budget: int) -> list[range]:
-        """Split sequences, in order, into the passes that this model can run."""
+    def packs(
+        self, sequences: Sequence[Sequence[int]], token_budget: int, goes_on: Sequence[bool]
+    ) -> list[range]:
+        """Split sequences, in order, into the passes that this model can run; see `pack`."""
         if self.shares_prefixes:
-            return pack(sequences, token_budget)
+            return pack(sequences, token_budget, goes_on)
         return [range(index, index + 1) for index in range(len(sequences))]
 
     def logprobs(self, questions: Sequence[Question]) -> list[Tensor]:
@@ -133,7 +137,9 @@ class Policy:
         if not len(predictions.nodes_P):
             return [torch.zeros(len(q.tokens), device=self.device) for q in questions]
         self.computed_tokens += len(tree)
-        scores_P = self._scores(tree, predictions)
+        scores_P = self._forward.logprobs(
+            tree, predictions.nodes_P.to(self.device), predictions.targets_P.to(self.device)
+        )
         wanted = scores_P[predictions.place_W.to(self.device)]
         answers: list[Tensor] = []
         for question, scores in zip(questions, wanted.split(predictions.counts), strict=True):
@@ -224,41 +230,6 @@ class Policy:
                 remedy="Don't use it; save again, and report this if it happens twice.",
             )
 
-    def _choose_path(self) -> None:
-        """Decide, by config and by trying, whether prefixes are shared and the head is plain."""
-        sequences = probe_sequences(self._vocabulary)
-        questions = [_whole(sequence) for sequence in sequences]
-        expected = plain_logprobs(self._model, sequences)
-
-        self._head_is_plain = self._model.base_model is not self._model
-        if self._head_is_plain:
-            self._head_is_plain = agrees(
-                self._model, expected[:1], lambda: self.logprobs(questions[:1])
-            )
-        obstacle = sharing_obstacle(self._model)
-        if obstacle is None and not agrees(self._model, expected, lambda: self.logprobs(questions)):
-            obstacle = "a trial gave other logprobs than passes one by one"
-        self.shares_prefixes = obstacle is None
-        self.path_reason = (
-            f"one pass for each turn, because {obstacle}"
-            if obstacle
-            else "shared prefixes computed once; a trial agreed with passes one by one"
-        )
-        self.computed_tokens = 0
-
-    def _scores(self, tree: PrefixTree, predictions: "_Predictions") -> Tensor:
-        """Return the logprob of each distinct prediction, shape (P,)."""
-        nodes_P = predictions.nodes_P.to(self.device)
-        targets_P = predictions.targets_P.to(self.device)
-        inputs = tree_inputs(tree, self.device)
-        if self._head_is_plain:
-            hidden_1NH = self._model.base_model(**inputs, use_cache=False).last_hidden_state
-            head = cast(nn.Module, self._model.get_output_embeddings())
-            return head_logprobs(head, hidden_1NH[0, nodes_P], targets_P)
-        # A head that scales or caps its logits only does so inside the model's own forward.
-        output = self._model(**inputs, use_cache=False, logits_to_keep=nodes_P)
-        return chosen_logprobs(output.logits[0], targets_P)
-
     def _check_vocabulary(self, question: Question) -> None:
         highest = max(max(question.tokens), int(question.targets_T.max()))
         if highest >= self._vocabulary or min(question.tokens) < 0:
@@ -294,27 +265,3 @@ class _Predictions:
         ]
         distinct, place = torch.unique(torch.cat(keys), return_inverse=True)
         return cls(distinct // vocabulary, distinct % vocabulary, place, [len(k) for k in keys])
-
-
-def tree_inputs(tree: PrefixTree, device: torch.device) -> dict[str, Tensor]:
-    """Return the model's inputs for a tree: ids, and positions and mask where it branches.
-
-    The mask has shape (1, 1, N, N); True means that the query (row) may see the key (column).
-    """
-    inputs = {"input_ids": torch.tensor([tree.tokens], device=device)}
-    if not tree.is_chain:  # a chain is plain causal attention, which needs no mask
-        end_N = torch.tensor(tree.end, device=device)
-        index_N = torch.arange(len(tree), device=device)
-        is_ancestor_NN = (index_N <= index_N[:, None]) & (index_N[:, None] < end_N)
-        inputs["attention_mask"] = is_ancestor_NN[None, None]
-        inputs["position_ids"] = torch.tensor([tree.depth], device=device)
-    return inputs
-
-
-def _whole(sequence: Sequence[int]) -> Question:
-    """Ask for every token of a sequence after the first."""
-    return Question(
-        tokens=sequence[:-1],
-        targets_T=torch.tensor(sequence[1:]),
-        is_wanted_T=torch.ones(len(sequence) - 1, dtype=torch.bool),
-    )

@@ -124,10 +124,16 @@ def count_distinct(sequences: Sequence[Sequence[int]]) -> int:
     return len(tree)
 
 
-def pack(sequences: Sequence[Sequence[int]], token_budget: int) -> list[range]:
+def pack(
+    sequences: Sequence[Sequence[int]], token_budget: int, goes_on: Sequence[bool] = ()
+) -> list[range]:
     """Split the sequences, in order, into runs whose trees have at most `token_budget` nodes.
 
-    A sequence that is longer than the budget gets a run of its own.
+    Args:
+        sequences: The sequences.
+        token_budget: Most nodes of a run; a sequence that is longer gets a run of its own.
+        goes_on: For each sequence, whether it belongs into the run of the one before it, whatever
+            the budget: cutting a conversation would compute its beginning twice. Empty for no.
 
     Returns:
         Consecutive ranges of indices that together cover all sequences.
@@ -135,10 +141,19 @@ def pack(sequences: Sequence[Sequence[int]], token_budget: int) -> list[range]:
     packs: list[range] = []
     tree, start = GrowingTree(), 0
     for index, sequence in enumerate(sequences):
-        if index > start and len(tree) + tree.new_nodes(sequence) > token_budget:
+        may_cut = index > start and not (goes_on and goes_on[index])
+        if may_cut and len(tree) + tree.new_nodes(sequence) > token_budget:
             packs.append(range(start, index))
             tree, start = GrowingTree(), index
         tree.add(sequence)
     if len(sequences) > start:
         packs.append(range(start, len(sequences)))
     return packs
+
+
+def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return how many tokens both sequences begin with."""
+    for position, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return position
+    return min(len(one), len(other))

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+from trainer.engine.prefix_tree import common_prefix
+
 Sequences = Sequence[Sequence[int]]
 
 
@@ -25,7 +27,7 @@ def split_into_shares(sequences: Sequences, count: int, *, shares_prefixes: bool
     extra = lengths.copy()  # what a sequence adds to a part that begins right behind it
     if shares_prefixes:
         for index, (this, following) in enumerate(pairwise(sequences)):
-            extra[index] -= _common_prefix(this, following)
+            extra[index] -= common_prefix(this, following)
     low, high = max(lengths, default=0), sum(lengths)
     while low < high:
         limit = (low + high) // 2
@@ -50,11 +52,3 @@ def _starts(lengths: Sequence[int], extra: Sequence[int], limit: int) -> list[in
             room = limit - lengths[index]
             starts.append(index)
     return starts
-
-
-def _common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return how many tokens both sequences begin with."""
-    for position, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
-            return position
-    return min(len(one), len(other))

@@ -1,0 +1,177 @@
+"""The forward pass of the Llama family on a CPU, written for training an adapter.
+
+transformers' own pass is right for every model, and leaves a CPU waiting for memory: each
+elementwise step of norm, rotary embedding and gate writes a full activation and keeps it for the
+backward pass. Here each of the three is one function with its derivative by hand. The modules, and
+with them weights and adapter, stay those of the loaded model; a trial when a model is loaded holds
+this pass against the model's own.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.nn.functional import silu
+from torch.utils.checkpoint import checkpoint
+from transformers import (
+    LlamaForCausalLM,
+    MistralForCausalLM,
+    PreTrainedModel,
+    Qwen2ForCausalLM,
+    Qwen3ForCausalLM,
+)
+from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention
+
+from trainer.engine.attention import Block, attend, for_all_heads
+
+FAMILY = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
+
+
+def is_of_the_family(model: PreTrainedModel) -> bool:
+    """Return whether `hidden_states` knows this model and may expect to be faster."""
+    return (
+        isinstance(model, FAMILY)
+        and model.config.hidden_act == "silu"
+        and model.device.type == "cpu"
+        and model.dtype == torch.float32
+    )
+
+
+def hidden_states(
+    model: PreTrainedModel,
+    ids_1N: Tensor,
+    depth_1N: Tensor,
+    blocks: Sequence[Block],
+    *,
+    recomputed_layers: int,
+) -> Tensor:
+    """Return the hidden states that enter the output head, shape (N, H).
+
+    Args:
+        model: One of `FAMILY`, fp32, on a CPU.
+        ids_1N: int64, the token of each node.
+        depth_1N: int64, the position of each node in its sequences.
+        blocks: The attention of the tree.
+        recomputed_layers: How many layers keep only their input and are computed again in the
+            backward pass.
+    """
+    body: Any = model.base_model
+    x_NH: Tensor = body.embed_tokens(ids_1N)[0]
+    cos_1ND, sin_1ND = body.rotary_emb(x_NH[None], position_ids=depth_1N)
+    rotation = (cos_1ND[0], sin_1ND[0])
+    for number, layer in enumerate(body.layers):
+        if number < recomputed_layers and torch.is_grad_enabled():
+            # Layer 0 gets no gradient for its input: only this kind of checkpoint copes.
+            x_NH = cast(
+                Tensor, checkpoint(_layer, layer, x_NH, rotation, blocks, use_reentrant=False)
+            )
+        else:
+            x_NH = _layer(layer, x_NH, rotation, blocks)
+    return _norm(body.norm, x_NH)
+
+
+def _layer(
+    layer: Any, x_NH: Tensor, rotation: tuple[Tensor, Tensor], blocks: Sequence[Block]
+) -> Tensor:
+    attention, mlp = layer.self_attn, layer.mlp
+    x_NH = x_NH + _attention(attention, _norm(layer.input_layernorm, x_NH), rotation, blocks)
+    y_NH = _norm(layer.post_attention_layernorm, x_NH)
+    return x_NH + mlp.down_proj(_GatedSilu.apply(mlp.gate_proj(y_NH), mlp.up_proj(y_NH)))
+
+
+def _attention(
+    attention: Any, x_NH: Tensor, rotation: tuple[Tensor, Tensor], blocks: Sequence[Block]
+) -> Tensor:
+    shape = (len(x_NH), -1, attention.head_dim)
+    query_NHD = attention.q_proj(x_NH).view(shape)
+    key_NGD = attention.k_proj(x_NH).view(shape)
+    value_NGD = attention.v_proj(x_NH).view(shape)
+    if isinstance(attention, Qwen3Attention):
+        query_NHD = _norm(attention.q_norm, query_NHD)
+        key_NGD = _norm(attention.k_norm, key_NGD)
+    heads = query_NHD.shape[1]
+    answer_1HND = attend(
+        _rotate(query_NHD, rotation)[None],
+        for_all_heads(_rotate(key_NGD, rotation)[None], heads),
+        for_all_heads(value_NGD.transpose(0, 1)[None], heads),
+        blocks,
+        attention.scaling,
+    )
+    return attention.o_proj(answer_1HND[0].transpose(0, 1).reshape(len(x_NH), -1))
+
+
+def _norm(norm: Any, x: Tensor) -> Tensor:
+    return cast(Tensor, _RootMeanSquareNorm.apply(x, norm.weight, norm.variance_epsilon))
+
+
+def _rotate(x_NHD: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    return cast(Tensor, _Rotary.apply(x_NHD, *rotation))
+
+
+class _RootMeanSquareNorm(torch.autograd.Function):
+    """y = w · x / rms(x) over the last axis (Zhang & Sennrich 2019, arXiv 1910.07467); w frozen.
+
+    With r = 1 / rms(x), h = w · g and n entries: dx = r · h − x · r³ · (h·x) / n.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
+        inverse = torch.linalg.vecdot(x, x).div_(x.shape[-1]).add_(epsilon).rsqrt_()[..., None]
+        ctx.save_for_backward(x, inverse, weight)
+        return (x * inverse).mul_(weight)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        x, inverse, weight = ctx.saved_tensors
+        scaled = grad * weight
+        share = torch.linalg.vecdot(scaled, x)[..., None]
+        share = share.mul_(inverse.pow(3)).div_(-x.shape[-1])
+        return scaled.mul_(inverse).addcmul_(x, share), None, None
+
+
+class _Rotary(torch.autograd.Function):
+    """Rotary positions (Su et al. 2021, arXiv 2104.09864), from (N, H, D) to heads first (H, N, D).
+
+    Entry d of a head is turned with entry d + D/2 by the angle whose cos and sin are given. Turning
+    back is the derivative.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x_NHD: Tensor, cos_ND: Tensor, sin_ND: Tensor) -> Tensor:
+        ctx.save_for_backward(cos_ND, sin_ND)
+        nodes, heads, width = x_NHD.shape
+        turned_HND = x_NHD.new_empty(heads, nodes, width)
+        _turn(x_NHD.transpose(0, 1), cos_ND, sin_ND, into=turned_HND)
+        return turned_HND
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        cos_ND, sin_ND = ctx.saved_tensors
+        heads, nodes, width = grad.shape
+        turned_NHD = grad.new_empty(nodes, heads, width)
+        _turn(grad, cos_ND, -sin_ND, into=turned_NHD.transpose(0, 1))
+        return turned_NHD, None, None
+
+
+def _turn(x_HND: Tensor, cos_ND: Tensor, sin_ND: Tensor, *, into: Tensor) -> None:
+    half = x_HND.shape[-1] // 2
+    left, right = x_HND[..., :half], x_HND[..., half:]
+    cos, sin = cos_ND[:, :half], sin_ND[:, :half]
+    torch.mul(left, cos, out=into[..., :half]).addcmul_(right, sin, value=-1)
+    torch.mul(right, cos, out=into[..., half:]).addcmul_(left, sin)
+
+
+class _GatedSilu(torch.autograd.Function):
+    """silu(gate) · up (SwiGLU, Shazeer 2020, arXiv 2002.05202), which keeps only its inputs."""
+
+    @staticmethod
+    def forward(ctx: Any, gate_NI: Tensor, up_NI: Tensor) -> Tensor:
+        ctx.save_for_backward(gate_NI, up_NI)
+        return silu(gate_NI).mul_(up_NI)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        gate_NI, up_NI = ctx.saved_tensors
+        grad_up = silu(gate_NI).mul_(grad)
+        return torch.ops.aten.silu_backward(grad * up_NI, gate_NI), grad_up
