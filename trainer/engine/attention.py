@@ -126,23 +126,21 @@ def _join(nodes: Sequence[int]) -> tuple[slice, ...]:
 
 
 def attend(
-    query_1HND: Tensor, key_1HND: Tensor, value_1HND: Tensor, blocks: Sequence[Block], scale: float
+    query_1HND: Tensor, key_1GND: Tensor, value_1GND: Tensor, blocks: Sequence[Block], scale: float
 ) -> Tensor:
     """Return softmax(scale · Q Kᵀ over visible keys) V, shape (1, H, N, D), differentiable.
 
     Args:
         query_1HND: Queries of all nodes.
-        key_1HND: Keys, with as many heads as the queries.
-        value_1HND: Values, likewise.
+        key_1GND: Keys; a group of neighbouring query heads shares each of the G heads.
+        value_1GND: Values, likewise.
         blocks: From `attention_blocks`.
         scale: What the scores are multiplied with.
     """
-    if len(blocks) == 1 and blocks[0].hidden_QK is None:
-        return scaled_dot_product_attention(
-            query_1HND, key_1HND, value_1HND, is_causal=True, scale=scale
-        )
     if query_1HND.device.type == "cpu":
-        return _BlockAttention.apply(query_1HND, key_1HND, value_1HND, blocks, scale)  # pyright: ignore[reportReturnType]
+        return _BlockAttention.apply(query_1HND, key_1GND, value_1GND, blocks, scale)  # pyright: ignore[reportReturnType]
+    heads = query_1HND.shape[1]
+    key_1HND, value_1HND = _for_all_heads(key_1GND, heads), _for_all_heads(value_1GND, heads)
     return torch.cat(
         [
             scaled_dot_product_attention(
@@ -170,6 +168,9 @@ class _BlockAttention(torch.autograd.Function):
     def forward(
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, blocks: Sequence[Block], scale: float
     ) -> Tensor:
+        heads = query.shape[1]
+        grouped_key, grouped_value = key, value
+        key, value = _for_all_heads(key, heads), _for_all_heads(value, heads)
         answers: list[Tensor] = []
         normalisers: list[Tensor] = []
         for block in blocks:
@@ -184,25 +185,26 @@ class _BlockAttention(torch.autograd.Function):
             )
             answers.append(answer)
             normalisers.append(normaliser)
-        ctx.save_for_backward(query, key, value, *answers, *normalisers)
         ctx.blocks, ctx.scale = blocks, scale
-        return torch.cat(answers, dim=2)
+        answer = answers[0] if len(blocks) == 1 else torch.cat(answers, dim=2)
+        ctx.save_for_backward(query, grouped_key, grouped_value, answer, *normalisers)
+        return answer
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        query, key, value, *kept = ctx.saved_tensors
-        blocks: Sequence[Block] = ctx.blocks
-        answers, normalisers = kept[: len(blocks)], kept[len(blocks) :]
+        query, key, value, answer, *normalisers = ctx.saved_tensors
+        heads, groups = query.shape[1], key.shape[1]
+        key, value = _for_all_heads(key, heads), _for_all_heads(value, heads)
         grad_key, grad_value = torch.zeros_like(key), torch.zeros_like(value)
         grads_query: list[Tensor] = []
-        for block, answer, normaliser in zip(blocks, answers, normalisers, strict=True):
+        for block, normaliser in zip(ctx.blocks, normalisers, strict=True):
             of_query, of_key, of_value = (
                 torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
                     grad[:, :, block.start : block.stop],
                     query[:, :, block.start : block.stop],
                     block.keys(key),
                     block.keys(value),
-                    answer,
+                    answer[:, :, block.start : block.stop],
                     normaliser,
                     0.0,
                     block.hidden_QK is None,
@@ -213,13 +215,20 @@ class _BlockAttention(torch.autograd.Function):
             grads_query.append(of_query)
             block.add_to_keys(grad_key, of_key)
             block.add_to_keys(grad_value, of_value)
-        return torch.cat(grads_query, dim=2), grad_key, grad_value, None, None
+        grad_query = grads_query[0] if len(grads_query) == 1 else torch.cat(grads_query, dim=2)
+        return grad_query, _of_groups(grad_key, groups), _of_groups(grad_value, groups), None, None
 
 
-def for_all_heads(tensor_1GND: Tensor, heads: int) -> Tensor:
+def _for_all_heads(tensor_1GND: Tensor, heads: int) -> Tensor:
     """Repeat the keys or values of grouped-query attention, so that each query head has its own."""
     groups = tensor_1GND.shape[1]
     return tensor_1GND if groups == heads else tensor_1GND.repeat_interleave(heads // groups, dim=1)
+
+
+def _of_groups(grad_1HND: Tensor, groups: int) -> Tensor:
+    """Add up the gradients of the query heads that share a key or value."""
+    heads = grad_1HND.shape[1]
+    return grad_1HND if groups == heads else grad_1HND.unflatten(1, (groups, -1)).sum(dim=2)
 
 
 def _attention_of_transformers(
@@ -238,14 +247,8 @@ def _attention_of_transformers(
         return sdpa_attention_forward(
             module, query, key, value, attention_mask, scaling=scaling, **kwargs
         )
-    heads = query.shape[1]
-    answer_1HND = attend(
-        query,
-        for_all_heads(key, heads),
-        for_all_heads(value, heads),
-        blocks,
-        query.shape[-1] ** -0.5 if scaling is None else scaling,
-    )
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    answer_1HND = attend(query, key, value, blocks, scale)
     return answer_1HND.transpose(1, 2).contiguous(), None
 
 
