@@ -66,7 +66,7 @@ def options(tiny_llama: Path, work: Path) -> list[str]:
 def whole(work: Path, options: list[str]) -> Path:
     """Folder of the uninterrupted run; beside it those of runs killed at each of `PLACES`."""
     done = python("tests.killing", str(work), *options)
-    _, words = done.communicate(timeout=200)
+    _, words = done.communicate(timeout=270)
     assert done.returncode == 0, words
     return work / "whole"
 
