@@ -15,7 +15,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("loss", "clip_low", "clip_high", "dual_clip", "old_logprobs"),
         *("guard", "guard_beta", "guard_cap", "loss_scale", "kl_weight", "max_kl"),
     ),
-    "Machine": ("device", "base_precision", "token_budget", "seed"),
+    "Machine": ("device", "base_precision", "token_budget", "memory_limit_gb", "seed"),
     "Training": (
         *("epochs", "batch_conversations", "held_out"),
         *("learning_rate", "warmup_steps", "schedule"),

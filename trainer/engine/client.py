@@ -92,6 +92,7 @@ class ServiceClient:
         *,
         alpha: float = 32.0,
         token_budget: int = 2048,
+        memory_limit_gb: float = 0.0,
         base_precision: str = "auto",
     ) -> TrainingClient:
         """Load a base model with a fresh adapter.
@@ -106,6 +107,8 @@ class ServiceClient:
                 output head, which small models share with their embeddings, is never adapted.
             alpha: The adapter's output is scaled by alpha / rank.
             token_budget: Most distinct tokens that go through the model at once.
+            memory_limit_gb: What a pass may take beside the model, in units of 10^9 bytes; 0 for
+                most of what is free once the model is loaded.
             base_precision: "auto", "fp32", "bf16" or "4bit": how the frozen weights are held.
 
         Raises:
@@ -126,7 +129,13 @@ class ServiceClient:
             device=self._device,
             precision=BasePrecision(base_precision),
         )
-        policy = Policy(model, load_tokenizer(self._settings, base_model), shape, seed=seed)
+        policy = Policy(
+            model,
+            load_tokenizer(self._settings, base_model),
+            shape,
+            seed=seed,
+            memory_limit_bytes=memory_limit_gb * 1e9 or None,
+        )
         logger.info("%s on %s: %s.", base_model, self._device, policy.path_reason)
         return TrainingClient(
             policy, base_model, self._settings, token_budget=token_budget, ranks=self._ranks

@@ -38,19 +38,26 @@ class TreeForward:
         activations: What a pass keeps in memory.
     """
 
-    def __init__(self, model: PreTrainedModel, trainable: Sequence[nn.Parameter]) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        trainable: Sequence[nn.Parameter],
+        *,
+        memory_limit_bytes: float | None = None,
+    ) -> None:
         """Find out how to run a model.
 
         Args:
             model: The base model with adapted layers inside.
             trainable: The adapter's parameters, for the trials.
+            memory_limit_bytes: What a pass may take; None for most of what is free now.
         """
         self._model = model
         self._layers = _checkpointed_layers(model)
         self._vocabulary = cast(nn.Embedding, model.get_input_embeddings()).num_embeddings
         self.activations = ActivationMemory.unlimited()
         self._choose(trainable)
-        self.activations = self._measure()
+        self.activations = self._measure(memory_limit_bytes)
 
     @property
     def shares_prefixes(self) -> bool:
@@ -153,8 +160,10 @@ class TreeForward:
         total = torch.cat(self._probe(sequences)).mean()
         return torch.cat([part.flatten() for part in torch.autograd.grad(total, trainable)])
 
-    def _measure(self) -> ActivationMemory:
+    def _measure(self, limit_bytes: float | None) -> ActivationMemory:
         """Find out what each token of a pass keeps for the backward pass."""
+        if limit_bytes is None:
+            limit_bytes = memory_limit_bytes(self._model.device)
         sequence = probe_sequences(self._vocabulary)[:1]
         kept = saved_bytes(lambda: self._probe(sequence), but=self._model.parameters())
         hidden = self._model.config.get_text_config().hidden_size
@@ -164,7 +173,7 @@ class TreeForward:
             kept_bytes=kept // (len(sequence[0]) - 1),
             input_bytes=hidden * width,
             fixed_bytes=2 * CHUNK_POSITIONS * self._vocabulary * 4,
-            limit_bytes=memory_limit_bytes(self._model.device),
+            limit_bytes=limit_bytes,
         )
 
     def _recomputing(self, layers: int) -> "_Recomputing":

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from db.settings import Settings
+from trainer.engine.activations import ActivationMemory
 from trainer.engine.adapter import (
     ADAPTER,
     AdapterShape,
@@ -63,8 +64,17 @@ class Policy:
         shape: AdapterShape,
         *,
         seed: int | None = None,
+        memory_limit_bytes: float | None = None,
     ) -> None:
-        """Attach a fresh adapter to a loaded base model and find out how to run it."""
+        """Attach a fresh adapter to a loaded base model and find out how to run it.
+
+        Args:
+            model: The base model.
+            tokenizer: Its tokenizer.
+            shape: What the adapter looks like.
+            seed: Fixes the adapter's initial weights.
+            memory_limit_bytes: What a pass may take; None for most of what is free now.
+        """
         self.tokenizer = tokenizer
         self.shape = shape
         self.device = model.device
@@ -75,7 +85,9 @@ class Policy:
         self._stop_ids = end_tokens(model, tokenizer)
         model.generation_config = GenerationConfig()
         self._vocabulary = cast(nn.Embedding, model.get_input_embeddings()).num_embeddings
-        self._forward = TreeForward(model, list(self.trainable().values()))
+        self._forward = TreeForward(
+            model, list(self.trainable().values()), memory_limit_bytes=memory_limit_bytes
+        )
         self.shares_prefixes = self._forward.shares_prefixes
         self.path_reason = self._forward.reason
 
@@ -97,6 +109,11 @@ class Policy:
         """
         model = load_base_model(settings, name, device=device)
         return cls(model, load_tokenizer(settings, name), shape, seed=seed)
+
+    @property
+    def activations(self) -> ActivationMemory:
+        """What a pass takes in memory."""
+        return self._forward.activations
 
     @property
     def model(self) -> PreTrainedModel:

@@ -75,6 +75,7 @@ def _run(folder: RunFolder, recorder: Recorder, settings: Settings, ranks: Ranks
         train_unembed=False,
         alpha=config.lora_alpha,
         token_budget=config.token_budget,
+        memory_limit_gb=config.memory_limit_gb,
         base_precision=config.base_precision,
     )
     recorder.note(f"{config.base_model} on {client.device}: {client.path_reason}")
