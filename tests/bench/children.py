@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from trainer.runs.launch import COMPUTE_ENVIRONMENT
+from trainer.compute_environment import COMPUTE_ENVIRONMENT
 
 ROOT = Path(__file__).parents[2]
 

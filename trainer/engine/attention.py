@@ -195,27 +195,32 @@ class _BlockAttention(torch.autograd.Function):
         query, key, value, answer, *normalisers = ctx.saved_tensors
         heads, groups = query.shape[1], key.shape[1]
         key, value = _for_all_heads(key, heads), _for_all_heads(value, heads)
-        grad_key, grad_value = torch.zeros_like(key), torch.zeros_like(value)
-        grads_query: list[Tensor] = []
-        for block, normaliser in zip(ctx.blocks, normalisers, strict=True):
-            of_query, of_key, of_value = (
-                torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
-                    grad[:, :, block.start : block.stop],
-                    query[:, :, block.start : block.stop],
-                    block.keys(key),
-                    block.keys(value),
-                    answer[:, :, block.start : block.stop],
-                    normaliser,
-                    0.0,
-                    block.hidden_QK is None,
-                    attn_mask=block.hidden_QK,
-                    scale=ctx.scale,
-                )
+
+        def through(block: Block, normaliser: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+                grad[:, :, block.start : block.stop],
+                query[:, :, block.start : block.stop],
+                block.keys(key),
+                block.keys(value),
+                answer[:, :, block.start : block.stop],
+                normaliser,
+                0.0,
+                block.hidden_QK is None,
+                attn_mask=block.hidden_QK,
+                scale=ctx.scale,
             )
-            grads_query.append(of_query)
-            block.add_to_keys(grad_key, of_key)
-            block.add_to_keys(grad_value, of_value)
-        grad_query = grads_query[0] if len(grads_query) == 1 else torch.cat(grads_query, dim=2)
+
+        if len(ctx.blocks) == 1:
+            grad_query, grad_key, grad_value = through(ctx.blocks[0], normalisers[0])
+        else:
+            grad_key, grad_value = torch.zeros_like(key), torch.zeros_like(value)
+            grads_query: list[Tensor] = []
+            for block, normaliser in zip(ctx.blocks, normalisers, strict=True):
+                of_query, of_key, of_value = through(block, normaliser)
+                grads_query.append(of_query)
+                block.add_to_keys(grad_key, of_key)
+                block.add_to_keys(grad_value, of_value)
+            grad_query = torch.cat(grads_query, dim=2)
         return grad_query, _of_groups(grad_key, groups), _of_groups(grad_value, groups), None, None
 
 

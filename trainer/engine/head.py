@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-CHUNK_POSITIONS = 256
+CHUNK_POSITIONS = 512
 
 
 def chosen_logprobs(logits_PV: Tensor, targets_P: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ this pass against the model's own.
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import cache, partial
 from typing import Any, cast
 
 import torch
@@ -87,15 +87,17 @@ def _kept_as_it_is(_: Tensor, __: Callable[[], Tensor]) -> AbstractContextManage
 def _kept_as_recipe(tensor: Tensor, again: Callable[[], Tensor]) -> AbstractContextManager[object]:
     """Let what happens in a block keep `again` in the place of a tensor it would save.
 
-    Normed inputs and gated activations take a third of a layer's memory and next to no time.
+    Normed inputs and gated activations take a third of a layer's memory and next to no time. Those
+    who need the same tensor again share it, until the last of them is through.
     """
     storage = tensor.untyped_storage().data_ptr()
+    recipe = cache(again)
 
-    def keep(saved: Tensor) -> Tensor | None:
-        return None if saved.untyped_storage().data_ptr() == storage else saved
+    def keep(saved: Tensor) -> Tensor | Callable[[], Tensor]:
+        return recipe if saved.untyped_storage().data_ptr() == storage else saved
 
-    def restore(kept: Tensor | None) -> Tensor:
-        return again() if kept is None else kept
+    def restore(kept: Tensor | Callable[[], Tensor]) -> Tensor:
+        return kept if isinstance(kept, Tensor) else kept()
 
     return saved_tensors_hooks(keep, restore)
 
@@ -170,6 +172,11 @@ def _rotate(x_NHD: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     return cast(Tensor, _Rotary.apply(x_NHD, *rotation))
 
 
+def _inverse_root_mean_square(x: Tensor, epsilon: float) -> Tensor:
+    mean = torch.linalg.vector_norm(x, dim=-1, keepdim=True).square_().div_(x.shape[-1])
+    return mean.add_(epsilon).rsqrt_()
+
+
 class _RootMeanSquareNorm(torch.autograd.Function):
     """y = w · x / rms(x) over the last axis (Zhang & Sennrich 2019, arXiv 1910.07467); w frozen.
 
@@ -178,7 +185,7 @@ class _RootMeanSquareNorm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-        inverse = torch.linalg.vecdot(x, x).div_(x.shape[-1]).add_(epsilon).rsqrt_()[..., None]
+        inverse = _inverse_root_mean_square(x, epsilon)
         ctx.save_for_backward(x, inverse, weight)
         return (x * inverse).mul_(weight)
 

@@ -11,20 +11,13 @@ from db.errors import ConflictError
 from db.formats import write
 from db.records import Conversation, Run
 from trainer.catalog import find_model
+from trainer.compute_environment import COMPUTE_ENVIRONMENT
 from trainer.config import TrainConfig
 from trainer.errors import DiskFullError, TrainerError
 from trainer.preview import preview, refuse_blocked
 from trainer.runs.failure import explain
 from trainer.runs.folder import RunFolder, sha256_of, write_json, write_text
 from trainer.runs.process import own_environment, start_time
-
-COMPUTE_ENVIRONMENT = {"OMP_WAIT_POLICY": "PASSIVE", "MALLOC_MMAP_THRESHOLD_": "1048576"}
-"""What a run's process starts with, unless the environment says otherwise.
-
-Threads that wait must not spin: on two cores shared with other programs that doubled the time of
-every pass. Tensors of 1 MiB and more go back to the system when freed: that took a third off the peak
-memory (4.3 to 2.8 GB for 1439 tokens of SmolLM2-135M) and most of what was held between passes.
-"""
 
 
 def start_run(
