@@ -139,6 +139,13 @@ def attend(
     """
     if query_1HND.device.type == "cpu":
         return _BlockAttention.apply(query_1HND, key_1GND, value_1GND, blocks, scale)  # pyright: ignore[reportReturnType]
+    return attend_by_autograd(query_1HND, key_1GND, value_1GND, blocks, scale)
+
+
+def attend_by_autograd(
+    query_1HND: Tensor, key_1GND: Tensor, value_1GND: Tensor, blocks: Sequence[Block], scale: float
+) -> Tensor:
+    """Return what `attend` does, on any device, its derivative left to autograd."""
     heads = query_1HND.shape[1]
     key_1HND, value_1HND = _for_all_heads(key_1GND, heads), _for_all_heads(value_1GND, heads)
     return torch.cat(

@@ -203,6 +203,6 @@ def _checkpointed_layers(model: PreTrainedModel) -> list[GradientCheckpointingLa
     """Prepare the model's layers for being recomputed, and return them; none if it cannot."""
     if not model.supports_gradient_checkpointing:
         return []
-    enable: Callable[..., None] = model.gradient_checkpointing_enable
-    enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    enable: Callable[..., None] = model.activation_checkpointing_enable
+    enable({"use_reentrant": False})  # the first layer's input carries no gradient
     return [layer for layer in model.modules() if isinstance(layer, GradientCheckpointingLayer)]
