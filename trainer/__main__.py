@@ -16,8 +16,10 @@ from db.formats import parse, write
 from db.records import Conversation
 from db.settings import read_settings
 from trainer.assignments import parse_assignments
+from trainer.compute_environment import restart_with_compute_environment
 from trainer.config import Device, Preset, TrainConfig
 from trainer.errors import CheckpointError
+from trainer.estimate import Machine
 from trainer.runs.folder import RunFolder, read_json
 from trainer.runs.process import is_launched, is_leader
 
@@ -72,6 +74,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     preview = commands.add_parser("preview", help="the table of turns; no training")
     _add_data_options(preview)
+    preview.add_argument(
+        "--estimate", action="store_true", help="try the model, and tell time and memory of a run"
+    )
     preview.add_argument("--json", action="store_true", help="print one JSON object")
     preview.set_defaults(command=show_preview)
 
@@ -234,7 +239,8 @@ def show_preview(options: argparse.Namespace) -> int:
     config, conversations = _read_config(options), _read_conversations(options.data)
     tokenizer = load_tokenizer(read_settings(), config.base_model)
     obstacle = config_obstacle(load_config(read_settings(), config.base_model))
-    table = preview(conversations, config, tokenizer, obstacle=obstacle)
+    machine = _read_machine(config) if options.estimate else None
+    table = preview(conversations, config, tokenizer, obstacle=obstacle, machine=machine)
     if options.json:
         print(json.dumps(table.to_json()))
         return 0
@@ -249,9 +255,17 @@ def show_preview(options: argparse.Namespace) -> int:
         f"\n{table.distinct_tokens} distinct tokens an epoch "
         f"(one pass a turn would compute {table.turn_tokens})"
     )
+    if table.estimate:
+        print(table.estimate.to_text())
     for warning in table.warnings:
         print(f"{'refused' if warning.blocking else 'note'}: {warning.text}")
     return 0
+
+
+def _read_machine(config: TrainConfig) -> Machine:
+    from trainer.machine import read_machine
+
+    return read_machine(read_settings(), config)
 
 
 def verify_engine(options: argparse.Namespace) -> int:
@@ -332,4 +346,5 @@ def _explain(error: BaseException) -> int:
 
 
 if __name__ == "__main__":
+    restart_with_compute_environment()
     sys.exit(main())

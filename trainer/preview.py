@@ -1,4 +1,4 @@
-"""What a run would do with these conversations: tokens, advantages, warnings; no training."""
+"""What a run would do with these conversations: tokens, advantages, cost, warnings; no training."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,9 +8,11 @@ from db.records import Conversation
 from trainer.config import TrainConfig
 from trainer.data.findings import Finding, find_problems
 from trainer.data.rendering import Tokenizer
-from trainer.data.turns import Turn, build_turns, trainable_turns
+from trainer.data.turns import Turn, build_turns, held_out_turns, trainable_turns
 from trainer.engine.prefix_tree import count_distinct
 from trainer.errors import BadDataError
+from trainer.estimate import Estimate, Machine, estimate_run
+from trainer.fit import find_misfits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +43,13 @@ class Preview:
     Attributes:
         distinct_tokens: Tokens that the engine computes in one epoch: shared prefixes once.
         turn_tokens: Tokens that one pass a turn would compute.
+        estimate: Time and memory of the run; None without a calibrated machine.
     """
 
     turns: tuple[TurnPreview, ...]
     distinct_tokens: int | None
     turn_tokens: int | None
+    estimate: Estimate | None
     warnings: tuple[Finding, ...]
 
     @property
@@ -73,6 +77,7 @@ class Preview:
             ],
             "distinct_tokens": self.distinct_tokens,
             "turn_tokens": self.turn_tokens,
+            "estimate": self.estimate.to_json() if self.estimate else None,
             "warnings": [
                 {
                     "kind": warning.kind,
@@ -92,6 +97,7 @@ def preview(
     tokenizer: Tokenizer | None = None,
     *,
     obstacle: str | None = None,
+    machine: Machine | None = None,
 ) -> Preview:
     """Return what a run would train on; without a tokenizer at once, but without token counts.
 
@@ -100,21 +106,28 @@ def preview(
         config: The settings.
         tokenizer: The base model's; None leaves the token counts out.
         obstacle: Why the model cannot compute shared prefixes once, None if it can.
+        machine: What a calibration says; with it and a tokenizer, time and memory are estimated.
 
     Raises:
         ChatTemplateError: if the model has no chat template, or it refuses a conversation.
     """
     turns = build_turns(conversations, config, tokenizer)
-    inputs = [turn.rendered for turn in trainable_turns(turns, config)]
+    trained = trainable_turns(turns, config)
+    findings = [*find_problems(conversations, turns, config), *_slower_path(obstacle)]
+    estimate = None
+    if machine is not None and trained:
+        answers = min(config.sample_prompts, len(conversations))
+        held_out = held_out_turns(turns, config)
+        estimate = estimate_run(trained, held_out, config, machine, answers=answers)
+        findings += find_misfits(trained, config, machine)
     return Preview(
         turns=tuple(_line(turn) for turn in turns),
-        distinct_tokens=count_distinct(
-            [(*turn.prompt_ids, *turn.response_ids)[:-1] for turn in inputs]
-        )
+        distinct_tokens=count_distinct([turn.rendered.model_input for turn in trained])
         if tokenizer
         else None,
-        turn_tokens=sum(turn.tokens for turn in inputs) if tokenizer else None,
-        warnings=(*find_problems(conversations, turns, config), *_slower_path(obstacle)),
+        turn_tokens=sum(turn.rendered.tokens for turn in trained) if tokenizer else None,
+        estimate=estimate,
+        warnings=tuple(sorted(findings, key=lambda finding: not finding.blocking)),
     )
 
 

@@ -34,7 +34,7 @@ def write_summary(
     `best_epoch` is None where no epoch did better than the untrained model.
     """
     done = [step for step in plan if step.index < progress.step]
-    inputs = [(turn.rendered.prompt_ids + turn.rendered.response_ids)[:-1] for turn in turns]
+    inputs = [turn.rendered.model_input for turn in turns]
     groups = [group for step in done for group in step.passes]
     write_json(
         folder.summary,

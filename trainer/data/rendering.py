@@ -61,8 +61,13 @@ class RenderedTurn:
     sampled_logprobs: tuple[float, ...] | None = None
 
     @property
+    def model_input(self) -> tuple[int, ...]:
+        """What goes into the model: all ids but the last, which is only predicted."""
+        return (*self.prompt_ids, *self.response_ids)[:-1]
+
+    @property
     def tokens(self) -> int:
-        """Length of the turn's model input: all ids but the last, which is only predicted."""
+        """Length of the model input."""
         return len(self.prompt_ids) + len(self.response_ids) - 1
 
 
