@@ -1,7 +1,11 @@
-"""Token counts for the launch page, from a child process: tokenizers stay out of the web process."""
+"""Token counts, then time and memory, for the launch page, from child processes of their own.
+
+Tokenizers and models stay out of the web process.
+"""
 
 import hashlib
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,12 +20,21 @@ from db.errors import StorageError
 from db.records import Conversation
 from trainer.config import Preset, TrainConfig
 from trainer.data.findings import Finding
+from trainer.estimate import Estimate
 
 COUNTED_FIELDS = (
     *("preset", "base_model", "rendering", "max_context_tokens", "credit"),
     *("held_out", "seed"),
 )
 """The settings that token counts depend on; changing another one keeps the counts."""
+
+ESTIMATED_FIELDS = (
+    *COUNTED_FIELDS,
+    *("device", "base_precision", "lora_rank", "token_budget", "memory_limit_gb"),
+    *("epochs", "batch_conversations", "old_logprobs", "kl_weight", "max_kl"),
+    *("sample_prompts", "sample_tokens"),
+)
+"""The settings that time and memory depend on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +47,7 @@ class TokenCounts:
         turn_tokens: Tokens that one pass for each turn would compute.
         blocking: Findings that need token counts and forbid a start.
         warnings: Findings that need the model's files and forbid nothing.
+        cost: Time and memory of the run; None where only tokens were counted.
     """
 
     turns: Mapping[tuple[int, int], tuple[int, int]]
@@ -41,6 +55,7 @@ class TokenCounts:
     turn_tokens: int
     blocking: tuple[str, ...]
     warnings: tuple[Finding, ...]
+    cost: Estimate | None = None
 
 
 @dataclass(slots=True)
@@ -74,24 +89,37 @@ class CountJob:
         else:
             lines = err.read_text(errors="replace").strip().splitlines()
             self.failure = lines[-1] if lines else f"It ended with {self.process.returncode}."
+            if self.process.returncode == -signal.SIGKILL:
+                self.failure = "The system ended it, most likely for want of memory."
         self.folder.cleanup()
 
 
-def token_counts(conversations: Sequence[Conversation], config: TrainConfig) -> CountJob:
+def token_counts(
+    conversations: Sequence[Conversation], config: TrainConfig, *, estimate: bool = False
+) -> CountJob:
     """Return the job that counts these conversations' tokens, started if it is new.
 
     A job for other data or settings that this session still waits for is ended.
+
+    Args:
+        conversations: The data.
+        config: The settings.
+        estimate: Whether to tell time and memory, too. Where this machine has not tried the model
+            lately, that takes a quarter of a minute and both cores; ask only for one that is here.
 
     Raises:
         StorageError: if the child's files cannot be written, or it cannot be started.
     """
     text = formats.write(conversations, "native")
-    name = _fingerprint(text, config)
-    give_up_counting(but=name)
+    counting, estimating = (
+        _fingerprint(text, config, fields) for fields in (COUNTED_FIELDS, ESTIMATED_FIELDS)
+    )
+    give_up_counting(but=(counting, estimating))
     jobs = state.COUNT_JOBS.get()
+    name = estimating if estimate else counting
     if name not in jobs:
         try:
-            jobs[name] = _start(text, config)
+            jobs[name] = _start(text, config, estimate=estimate)
         except OSError as error:
             raise StorageError(
                 f"the count cannot be started ({error.strerror})",
@@ -101,10 +129,10 @@ def token_counts(conversations: Sequence[Conversation], config: TrainConfig) -> 
     return jobs[name]
 
 
-def give_up_counting(*, but: str = "") -> None:
+def give_up_counting(*, but: Sequence[str] = ()) -> None:
     """End every child that this session still waits for, so that a run gets the whole machine."""
     jobs = state.COUNT_JOBS.get()
-    for name in [name for name, job in jobs.items() if name != but and job.pending]:
+    for name in [name for name, job in jobs.items() if name not in but and job.pending]:
         jobs.pop(name).stop()
 
 
@@ -124,35 +152,41 @@ def parse_counts(document: Mapping[str, Any]) -> TokenCounts:
             for finding in late
             if not finding["blocking"]
         ),
+        cost=Estimate(**document["estimate"]) if document["estimate"] else None,
     )
 
 
-_MODEL_FINDINGS = ("too_long", "all_too_long", "held_out_too_long", "one_pass_a_turn")
-"""Kinds of findings that the page cannot make without the model's tokenizer and config."""
+_MODEL_FINDINGS = (
+    *("too_long", "all_too_long", "held_out_too_long", "one_pass_a_turn"),
+    *("will_not_fit", "is_split", "recomputes"),
+)
+"""Kinds of findings that the page cannot make without the model."""
 
 
-def _fingerprint(text: str, config: TrainConfig) -> str:
-    counted = {key: value for key, value in config.to_json().items() if key in COUNTED_FIELDS}
+def _fingerprint(text: str, config: TrainConfig, fields: Sequence[str]) -> str:
+    counted = {key: value for key, value in config.to_json().items() if key in fields}
     return hashlib.sha256(
         json.dumps([text, counted, str(data.settings().home)]).encode()
     ).hexdigest()
 
 
-def _start(text: str, config: TrainConfig) -> CountJob:
+def _start(text: str, config: TrainConfig, *, estimate: bool) -> CountJob:
     folder = tempfile.TemporaryDirectory(prefix="everyturn-preview-")
     root = Path(folder.name)
     (root / "data.jsonl").write_text(text)
     command = [sys.executable, "-m", "trainer", "preview", "--json"]
-    command += ["--data", str(root / "data.jsonl"), *_arguments(config)]
+    command += ["--data", str(root / "data.jsonl")]
+    command += _arguments(config, ESTIMATED_FIELDS if estimate else COUNTED_FIELDS)
+    command += ["--estimate"] if estimate else []
     with (root / "out.json").open("wb") as out, (root / "err.txt").open("wb") as err:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
     return CountJob(process=process, folder=folder)
 
 
-def _arguments(config: TrainConfig) -> list[str]:
+def _arguments(config: TrainConfig, fields: Sequence[str]) -> list[str]:
     preset = TrainConfig.for_preset(Preset(config.preset)).to_json()
     arguments = ["--model", config.base_model, "--preset", config.preset.value]
     for key, value in config.to_json().items():
-        if key in COUNTED_FIELDS[2:] and value != preset[key]:
+        if key in fields[2:] and value != preset[key]:
             arguments += ["--set", f"{key}={value}"]
     return arguments

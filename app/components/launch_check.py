@@ -6,14 +6,17 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from app import data
 from app.components.format import counted, plain
-from app.components.run_status import REFRESH_S
+from app.components.run_status import REFRESH_S, duration
 from app.components.turn_table import turn_table
 from app.token_counts import CountJob, TokenCounts, token_counts
+from db.enums import RunStatus
 from db.errors import StorageError
 from db.records import Conversation
 from trainer.config import TrainConfig
 from trainer.data.findings import Finding
+from trainer.estimate import Estimate
 from trainer.preview import Preview
 
 _SUMMARIES = {
@@ -34,14 +37,22 @@ class Check:
 def show_check(
     conversations: Sequence[Conversation], config: TrainConfig, table: Preview, *, model_here: bool
 ) -> Check:
-    """Show the turns, the warnings and the engine's work; token counts follow when they are there."""
-    job, trouble = None, ""
+    """Show the turns, the warnings and the engine's work.
+
+    Token counts follow when they are there, and after them time and memory.
+    """
+    job, estimating, trouble = None, None, ""
+    is_idle = not data.runs_with_status(*(s for s in RunStatus if s.has_process))
     if model_here and conversations:
         try:
             job = token_counts(conversations, config)
+            if not job.pending and job.counts and is_idle:
+                estimating = token_counts(conversations, config, estimate=True)
         except StorageError as error:
             trouble = str(error)
     counts = job.counts if job and not job.pending else None
+    if estimating and not estimating.pending:
+        counts = estimating.counts or counts
     blocking = [finding.text for finding in table.warnings if finding.blocking]
     warnings = [finding for finding in table.warnings if not finding.blocking]
     if counts:
@@ -60,6 +71,8 @@ def show_check(
     )
     _show_warnings(warnings)
     _show_work(job, counts, trouble or (job.failure if job else ""))
+    if counts:
+        _show_cost(estimating, counts.cost)
     for text in blocking:
         st.error(plain(text), icon=":material/block:")
     return Check(blocking=tuple(blocking))
@@ -97,12 +110,38 @@ def _show_work(job: CountJob | None, counts: TokenCounts | None, trouble: str) -
     elif job is None:
         st.caption("Token counts appear once the model is on this machine.")
     else:
-        st.fragment(_wait_for_counts, run_every=REFRESH_S / 2)(job)
+        st.fragment(_wait, run_every=REFRESH_S / 2)(
+            job, "Counting tokens… you can start without them."
+        )
 
 
-def _wait_for_counts(job: CountJob) -> None:
-    """Look whether the child process is done; then draw the page again, with its counts."""
+def _show_cost(job: CountJob | None, cost: Estimate | None) -> None:
+    """Say how long the run will take and how much memory, or why that is not known."""
+    if cost:
+        st.markdown(
+            f":material/timer: The run takes **about {duration(cost.seconds)}** and "
+            f"**{_gb(cost.memory_bytes)}** of memory, of {_gb(cost.free_bytes)} that are free.",
+            help=f"{duration(cost.load_s)} to load the model, {duration(cost.measure_s)} to measure "
+            f"the data, {duration(cost.train_s)} to train, {duration(cost.sample_s)} to answer the "
+            "sample prompts. Taken from a short trial of the model on this machine.",
+        )
+    elif job is None:
+        st.caption("Time and memory are estimated while no run is going on.")
+    elif job.pending:
+        st.fragment(_wait, run_every=REFRESH_S / 2)(
+            job, "Trying the model, to estimate time and memory… you can start without it."
+        )
+    else:
+        st.caption(f":material/info: Time and memory are not known: {plain(job.failure)}")
+
+
+def _gb(size_bytes: int) -> str:
+    return f"{size_bytes / 1e9:.1f} GB"
+
+
+def _wait(job: CountJob, text: str) -> None:
+    """Look whether the child process is done; then draw the page again, with what it found."""
     if job.pending:
-        st.caption(":material/hourglass_top: Counting tokens… you can start without them.")
+        st.caption(f":material/hourglass_top: {text}")
     else:
         st.rerun()
