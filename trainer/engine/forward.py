@@ -83,11 +83,12 @@ class TreeForward:
             with self._recomputing(recomputed):
                 output = self._model(**self._inputs(tree), logits_to_keep=nodes_P)
             return chosen_logprobs(output.logits[0], targets_P)
-        hidden_NH = self._hidden(tree, recomputed)
+        rows_R, place_P = torch.unique(nodes_P, return_inverse=True)
+        hidden_RH = self._hidden(tree, rows_R, recomputed)
         head = cast(nn.Linear, self._model.get_output_embeddings())
-        return head_logprobs(head, hidden_NH[nodes_P], targets_P)
+        return head_logprobs(head, hidden_RH[place_P], targets_P)
 
-    def _hidden(self, tree: PrefixTree, recomputed: int) -> Tensor:
+    def _hidden(self, tree: PrefixTree, rows_R: Tensor, recomputed: int) -> Tensor:
         inputs = self._inputs(tree)
         if self.way is Way.LLAMA:
             return llama.hidden_states(
@@ -95,10 +96,11 @@ class TreeForward:
                 inputs["input_ids"],
                 inputs["position_ids"],
                 inputs["blocks"],
+                rows_R,
                 recomputed_layers=recomputed,
             )
         with self._recomputing(recomputed):
-            return self._model.base_model(**inputs).last_hidden_state[0]
+            return self._model.base_model(**inputs).last_hidden_state[0, rows_R]
 
     def _inputs(self, tree: PrefixTree) -> dict[str, Any]:
         device = self._model.device

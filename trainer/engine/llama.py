@@ -46,16 +46,19 @@ def hidden_states(
     ids_1N: Tensor,
     depth_1N: Tensor,
     blocks: Sequence[Block],
+    rows_R: Tensor,
     *,
     recomputed_layers: int,
 ) -> Tensor:
-    """Return the hidden states that enter the output head, shape (N, H).
+    """Return the hidden states that enter the output head for some of the nodes, shape (R, H).
 
     Args:
         model: One of `FAMILY`, fp32, on a CPU.
         ids_1N: int64, the token of each node.
         depth_1N: int64, the position of each node in its sequences.
         blocks: The attention of the tree.
+        rows_R: int64, the nodes that are asked for; of the others the last layer computes keys
+            and values only.
         recomputed_layers: How many layers keep only their input and are computed again in the
             backward pass.
     """
@@ -63,7 +66,9 @@ def hidden_states(
     x_NH: Tensor = body.embed_tokens(ids_1N)[0]
     cos_1ND, sin_1ND = body.rotary_emb(x_NH[None], position_ids=depth_1N)
     rotation = (cos_1ND[0], sin_1ND[0])
+    last = len(body.layers) - 1
     for number, layer in enumerate(body.layers):
+        rows = rows_R if number == last else None
         if number < recomputed_layers and torch.is_grad_enabled():
             x_NH = cast(
                 Tensor,
@@ -72,7 +77,7 @@ def hidden_states(
                 ),
             )
         else:
-            x_NH = _layer(layer, x_NH, rotation, blocks, _kept_as_recipe)
+            x_NH = _layer(layer, x_NH, rotation, blocks, rows, _kept_as_recipe)
     return _norm(body.norm, x_NH)
 
 
@@ -107,12 +112,16 @@ def _layer(
     x_NH: Tensor,
     rotation: tuple[Tensor, Tensor],
     blocks: Sequence[Block],
+    rows_R: Tensor | None,
     keeping: Keeping,
 ) -> Tensor:
     normed_NH = _norm(layer.input_layernorm, x_NH)
     with keeping(normed_NH, partial(_norm_again, layer.input_layernorm, x_NH)):
         heads = _project_heads(layer.self_attn, normed_NH)
-    x_NH = x_NH + _attention(layer.self_attn, *heads, rotation, blocks)
+    answer_NH = _attention(layer.self_attn, *heads, rotation, blocks)
+    if rows_R is not None:
+        x_NH, answer_NH = x_NH[rows_R], answer_NH[rows_R]
+    x_NH = layer.self_attn.o_proj(answer_NH).add_(x_NH)
 
     mlp = layer.mlp
     normed_NH = _norm(layer.post_attention_layernorm, x_NH)
@@ -120,7 +129,7 @@ def _layer(
         gate_NI, up_NI = mlp.gate_proj(normed_NH), mlp.up_proj(normed_NH)
     gated_NI = cast(Tensor, _GatedSilu.apply(gate_NI, up_NI))
     with keeping(gated_NI, partial(_gated_again, gate_NI, up_NI)):
-        return x_NH + mlp.down_proj(gated_NI)
+        return mlp.down_proj(gated_NI).add_(x_NH)
 
 
 def _project_heads(attention: Any, x_NH: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -151,7 +160,7 @@ def _attention(
         blocks,
         attention.scaling,
     )
-    return attention.o_proj(answer_1HND[0].transpose(0, 1).flatten(1))
+    return answer_1HND[0].transpose(0, 1).flatten(1)
 
 
 def _norm(norm: Any, x: Tensor) -> Tensor:

@@ -51,7 +51,8 @@ class _LoraLinear(torch.autograd.Function):
         y_NO.addmm_(low_NR, up_OR.T, alpha=scale)
         ctx.save_for_backward(x_NI, low_NR, weight_OI, down_RI, up_OR)
         ctx.scale, ctx.shape = scale, x.shape
-        return y_NO.view(*x.shape[:-1], -1)
+        # Autograd forbids to change a view in place, so there is none where none is needed.
+        return y_NO if x.dim() == 2 else y_NO.view(*x.shape[:-1], -1)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
