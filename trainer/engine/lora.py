@@ -47,12 +47,18 @@ class _LoraLinear(torch.autograd.Function):
     ) -> Tensor:
         x_NI = x.reshape(-1, x.shape[-1])
         low_NR = x_NI @ down_RI.T
-        y_NO = x_NI @ weight_OI.T if bias_O is None else torch.addmm(bias_O, x_NI, weight_OI.T)
+        # Written in its final shape: some models change what a layer returns in place, which
+        # autograd forbids for a view.
+        y = x.new_empty(*x.shape[:-1], len(weight_OI))
+        y_NO = y.view(-1, len(weight_OI))
+        if bias_O is None:
+            torch.mm(x_NI, weight_OI.T, out=y_NO)
+        else:
+            torch.addmm(bias_O, x_NI, weight_OI.T, out=y_NO)
         y_NO.addmm_(low_NR, up_OR.T, alpha=scale)
         ctx.save_for_backward(x_NI, low_NR, weight_OI, down_RI, up_OR)
         ctx.scale, ctx.shape = scale, x.shape
-        # Autograd forbids to change a view in place, so there is none where none is needed.
-        return y_NO if x.dim() == 2 else y_NO.view(*x.shape[:-1], -1)
+        return y
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
