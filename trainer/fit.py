@@ -6,15 +6,15 @@ from trainer.config import TrainConfig
 from trainer.data.findings import Finding
 from trainer.data.turns import TrainableTurn
 from trainer.engine.prefix_tree import count_distinct
-from trainer.estimate import RECOMPUTING_SHARE, Machine, passes_of
-from trainer.plan import by_conversation, group_by_budget
+from trainer.estimate import RECOMPUTING_SHARE, Machine
+from trainer.plan import by_conversation
 
 LEAST_TOKENS = 16
 """A shorter limit for a turn, or a pass, would leave nothing to train on."""
 
 
 def find_misfits(
-    turns: Sequence[TrainableTurn], config: TrainConfig, machine: Machine
+    turns: Sequence[TrainableTurn], config: TrainConfig, machine: Machine, *, pass_tokens: int
 ) -> list[Finding]:
     """Return what memory stands in the way of, the worst alone; empty if all fits at full speed.
 
@@ -25,6 +25,7 @@ def find_misfits(
         turns: The turns to train on, at least one.
         config: The settings.
         machine: What the run has.
+        pass_tokens: Distinct tokens of the run's largest pass.
     """
     memory = machine.calibration.pass_memory
     limit_bytes = min(machine.limit_bytes, machine.free_bytes)
@@ -34,15 +35,12 @@ def find_misfits(
         needed_bytes = memory.needed_bytes(longest.rendered.tokens, 1)
         return [_does_not_fit(longest, needed_bytes, limit_bytes, most, config)]
 
-    groups = group_by_budget(by_conversation(turns), turns, config.token_budget)
-    shares_prefixes = machine.calibration.shares_prefixes
-    works = passes_of(turns, groups, config, shares_prefixes=shares_prefixes)
-    tokens = max(work.tokens for work in works)
-    if tokens > most:
-        return [_is_split(turns, tokens, most)]
-    share = memory.recomputed_share(tokens, limit_bytes)
+    if pass_tokens > most:
+        return [_is_split(turns, pass_tokens, most)]
+    share = memory.recomputed_share(pass_tokens, limit_bytes)
     if share:
-        return [_recomputes(turns, tokens, share, memory.most_tokens(limit_bytes, 0), limit_bytes)]
+        most = memory.most_tokens(limit_bytes, 0)
+        return [_recomputes(turns, pass_tokens, share, most, limit_bytes)]
     return []
 
 
@@ -120,4 +118,5 @@ def _capital(text: str) -> str:
 
 
 def _gb(size_bytes: float) -> str:
-    return f"{max(size_bytes, 0) / 1e9:.1f} GB"
+    size = max(size_bytes, 0) / 1e9
+    return f"{size:.2f} GB" if size < 1 else f"{size:.1f} GB"

@@ -119,7 +119,7 @@ def preview(
         answers = min(config.sample_prompts, len(conversations))
         held_out = held_out_turns(turns, config)
         estimate = estimate_run(trained, held_out, config, machine, answers=answers)
-        findings += find_misfits(trained, config, machine)
+        findings += find_misfits(trained, config, machine, pass_tokens=estimate.longest_pass_tokens)
     return Preview(
         turns=tuple(_line(turn) for turn in turns),
         distinct_tokens=count_distinct([turn.rendered.model_input for turn in trained])

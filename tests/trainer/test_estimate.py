@@ -10,6 +10,7 @@ from db.settings import Settings
 from trainer import machine
 from trainer.__main__ import main
 from trainer.config import Preset, TrainConfig
+from trainer.data.findings import Finding
 from trainer.data.rendering import RenderedTurn
 from trainer.data.turns import TrainableTurn
 from trainer.engine import calibration
@@ -139,14 +140,19 @@ def test_passes_are_those_of_the_engine() -> None:
 # -- memory --------------------------------------------------------------------------------------
 
 
+def misfits(turns: list[TrainableTurn], config: TrainConfig, machine: Machine) -> list[Finding]:
+    tokens = estimate_run(turns, [], config, machine, answers=0).longest_pass_tokens
+    return find_misfits(turns, config, machine, pass_tokens=tokens)
+
+
 def test_what_fits_is_not_worth_a_word() -> None:
-    assert find_misfits(conversations([6], [4]), RECIPE, machine_of(200.0)) == []
+    assert misfits(conversations([6], [4]), RECIPE, machine_of(200.0)) == []
 
 
 def test_a_turn_that_no_recomputing_makes_fit_forbids_the_start_and_names_what_to_lower() -> None:
     # 200 bytes leave room for (200 - 100) / 2 = 50 tokens.
     turns = conversations([40], [20, 60])
-    (found,) = find_misfits(turns, RECIPE, machine_of(200.0))
+    (found,) = misfits(turns, RECIPE, machine_of(200.0))
     assert (found.kind, found.blocking, found.conversation, found.turn) == (
         "will_not_fit",
         True,
@@ -157,16 +163,16 @@ def test_a_turn_that_no_recomputing_makes_fit_forbids_the_start_and_names_what_t
     assert "60 tokens" in found.text
     assert "(max_context_tokens) to 50" in found.text
     shorter = [turn for turn in turns if turn.rendered.tokens <= 50]
-    assert not any(f.blocking for f in find_misfits(shorter, RECIPE, machine_of(200.0)))
+    assert not any(f.blocking for f in misfits(shorter, RECIPE, machine_of(200.0)))
 
 
 def test_a_limit_above_what_is_free_does_not_make_more_fit() -> None:
-    (found,) = find_misfits(conversations([60]), RECIPE, machine_of(1e9, free_bytes=200.0))
+    (found,) = misfits(conversations([60]), RECIPE, machine_of(1e9, free_bytes=200.0))
     assert found.blocking
 
 
 def test_a_model_that_leaves_no_room_asks_for_a_smaller_one() -> None:
-    (found,) = find_misfits(conversations([60]), RECIPE, machine_of(90.0))
+    (found,) = misfits(conversations([60]), RECIPE, machine_of(90.0))
     assert found.blocking
     assert "max_context_tokens" not in found.text
     assert "choose a smaller model" in found.text
@@ -174,16 +180,16 @@ def test_a_model_that_leaves_no_room_asks_for_a_smaller_one() -> None:
 
 def test_a_pass_that_will_be_split_names_the_budget_that_fits() -> None:
     turns = conversations([40], [30])
-    (found,) = find_misfits(turns, RECIPE, machine_of(200.0))
+    (found,) = misfits(turns, RECIPE, machine_of(200.0))
     assert (found.kind, found.blocking) == ("is_split", False)
     assert "(token_budget) to 50" in found.text
     lowered = RECIPE.replace(token_budget=50)
-    assert "is_split" not in [f.kind for f in find_misfits(turns, lowered, machine_of(200.0))]
+    assert "is_split" not in [f.kind for f in misfits(turns, lowered, machine_of(200.0))]
 
 
 def test_a_conversation_that_must_be_torn_apart_is_named() -> None:
     one, other = conversations([40], [30])  # two branches of one conversation, nothing in common
-    (found,) = find_misfits([one, replace(other, conversation=0)], RECIPE, machine_of(200.0))
+    (found,) = misfits([one, replace(other, conversation=0)], RECIPE, machine_of(200.0))
     assert (found.kind, found.blocking) == ("is_split", False)
     assert "Conversation 1 ('chat') is torn apart, at 70 tokens" in found.text
 
@@ -191,12 +197,12 @@ def test_a_conversation_that_must_be_torn_apart_is_named() -> None:
 def test_recomputing_is_told_with_its_price_and_the_budget_that_avoids_it() -> None:
     # 400 bytes hold 30 tokens at full speed; 40 lack 100 bytes of the 320 that recomputing saves.
     turns = conversations([20], [20])
-    (found,) = find_misfits(turns, RECIPE, machine_of(400.0))
+    (found,) = misfits(turns, RECIPE, machine_of(400.0))
     assert (found.kind, found.blocking) == ("recomputes", False)
     assert "takes 10% longer" in found.text
     assert "(token_budget) is at most 30" in found.text
-    assert find_misfits(turns, RECIPE.replace(token_budget=30), machine_of(400.0)) == []
-    (alone,) = find_misfits(conversations([40]), RECIPE, machine_of(400.0))
+    assert misfits(turns, RECIPE.replace(token_budget=30), machine_of(400.0)) == []
+    (alone,) = misfits(conversations([40]), RECIPE, machine_of(400.0))
     assert "Conversation 1 ('chat') alone has 40 tokens" in alone.text
 
 
