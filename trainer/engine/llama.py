@@ -73,7 +73,7 @@ def hidden_states(
             x_NH = cast(
                 Tensor,
                 checkpoint(
-                    _layer, layer, x_NH, rotation, blocks, _kept_as_it_is, use_reentrant=False
+                    _layer, layer, x_NH, rotation, blocks, rows, _kept_as_it_is, use_reentrant=False
                 ),
             )
         else:
