@@ -7,7 +7,7 @@ import torch
 
 from db.settings import Settings
 from trainer.engine.client import ServiceClient, TrainingClient
-from trainer.engine.types import AdamParams, Datum, ModelInput
+from trainer.engine.types import AdamParams, Datum, ModelInput, TensorData
 from trainer.errors import OutOfMemoryError
 
 LENGTH = 96
@@ -22,7 +22,9 @@ def client(settings: Settings, folder: Path, limit_bytes: float = 0.0) -> Traini
 
 def text(length: int = LENGTH) -> Datum:
     ids = [20 + index * 7 % 300 for index in range(length + 1)]
-    return Datum(ModelInput.from_ints(ids[:-1]), {"target_tokens": list(ids[1:])})
+    return Datum(
+        ModelInput.from_ints(ids[:-1]), {"target_tokens": TensorData.from_list(ids[1:], "int64")}
+    )
 
 
 def test_a_pass_beyond_the_limit_recomputes_layers_and_learns_the_same(
