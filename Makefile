@@ -1,4 +1,4 @@
-# The verbs: make run | test | check | bench | format. Everything lives in .venv and EVERYTURN_HOME.
+# The verbs: make run | test | check | bench | learn | format. Everything lives in .venv and EVERYTURN_HOME.
 PYTHON ?= python3
 PORT ?= 8501
 VENV := .venv
@@ -8,13 +8,14 @@ CHROMIUM := $(shell command -v chromium || command -v chromium-browser || comman
 WITHOUT_BROWSER := $(if $(CHROMIUM),,-m "not browser")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run model database test check bench format
+.PHONY: help setup run model database test check bench learn format
 
 help:
 	@echo "make run      set everything up and open the app on http://localhost:$(PORT)"
 	@echo "make test     run the tests (those in a browser need Chromium)"
 	@echo "make check    everything CI runs: format, lint, types, layers, tests"
 	@echo "make bench    measure the engine on this machine (docs/performance.md)"
+	@echo "make learn    prove on the real model that training works (docs/learning.md)"
 	@echo "make format   format the code and mend what can be mended"
 
 $(BIN)/python:
@@ -59,6 +60,9 @@ check: $(VENV)/.dev
 
 bench: $(VENV)/.dev model
 	$(BIN)/python -m tests.bench
+
+learn: $(VENV)/.dev model
+	$(BIN)/python -m tests.learn
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

@@ -6,7 +6,6 @@ if something does not hold. `python -m tests.learn decision` runs one experiment
 
 import argparse
 import json
-import platform
 import sys
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import Any
 import torch
 
 from db.settings import Settings, read_settings
+from tests.bench.results import processor_name
 from tests.learn import decision, fluency, preference
 from tests.learn.outcome import Outcome
 from trainer.config import EMBEDDED_MODEL
@@ -34,11 +34,23 @@ def report(text: str) -> None:
 def main() -> int:
     """Run, print, write; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.learn", description=__doc__)
-    parser.add_argument("experiments", nargs="*", choices=[[], *EXPERIMENTS], metavar="EXPERIMENT")
+    names = ", ".join(EXPERIMENTS)
+    parser.add_argument(
+        "experiments",
+        nargs="*",
+        choices=[[], *EXPERIMENTS],  # argparse holds "none given" against the choices, too
+        metavar="EXPERIMENT",
+        help=f"{names}; all if none is given",
+    )
     chosen = parser.parse_args().experiments or list(EXPERIMENTS)
     settings = read_settings()
     settings.home.mkdir(parents=True, exist_ok=True)
-    print(f"{EMBEDDED_MODEL}, fp32, {torch.get_num_threads()} threads, {platform.processor()}")
+    facts = {
+        "model": EMBEDDED_MODEL,
+        "machine": processor_name(),
+        "threads": torch.get_num_threads(),
+    }
+    print(f"{EMBEDDED_MODEL}, fp32, {facts['threads']} threads, {facts['machine']}")
     passed, results = True, dict[str, Any]()
     for name in chosen:
         started = time.perf_counter()
@@ -49,7 +61,6 @@ def main() -> int:
         results[name] = {**outcome.to_json(), "seconds": seconds}
         passed &= outcome.passed
     path = settings.home / "learn.json"
-    facts = {"model": EMBEDDED_MODEL, "threads": torch.get_num_threads()}
     path.write_text(json.dumps({**facts, **results}, indent=2) + "\n", encoding="utf-8")
     print(f"Written to {path}", file=sys.stderr)
     return 0 if passed else 1

@@ -24,7 +24,7 @@ SEEDS = (0, 1, 2)
 GAMES = 64
 """Games an iteration. Their answers share prefixes, so they cost little more than a single one."""
 
-ITERATIONS = 24
+ITERATIONS = 16
 RATE = 5e-5
 FORM_STEPS, FORM_RATE = 24, 2e-4
 FOUND, MISSED = 0.9, 0.1

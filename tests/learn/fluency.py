@@ -31,7 +31,7 @@ CONVERSATIONS = 30
 DISLIKED = 0.8
 """Share of turns that are scored -1."""
 
-EPOCHS, CONVERSATIONS_A_STEP, RATE = 6, 2, 5e-4
+EPOCHS, CONVERSATIONS_A_STEP, RATE = 5, 2, 5e-4
 """Longer and harder than the defaults (3, 4, 2e-4): what somebody does who wants to see more."""
 
 TOLERANCE = 1.05
@@ -54,7 +54,8 @@ class Way:
 GUARDED = Way(name="standard's guard", guard=Guard.TRUNCATE, is_iterated=False)
 CLIPPED = Way(name="without guard", guard=Guard.NONE, is_iterated=False)
 PLAIN = Way(name="plain PPO", guard=Guard.NONE, is_iterated=True)
-WAYS = (GUARDED, CLIPPED, PLAIN)
+ITERATED = Way(name="guard, iterated", guard=Guard.TRUNCATE, is_iterated=True)
+WAYS = (GUARDED, CLIPPED, PLAIN, ITERATED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,17 @@
-"""Experiment (b): does a run with default settings teach a style that carries over to new prompts?
+"""Experiment (b): does a run teach a style that carries over to new prompts?
 
-Complaints answered in two styles are scored and trained on with the `standard` preset as it is.
-Whole troubles are held out, others with each seed. On these the model is asked twice: which of the
-two replies it finds likelier, and what it says by itself.
+Complaints answered in two styles are scored and trained on: with the `standard` preset as it is, and
+with the guard that imitates typed replies by their scores. Whole troubles are held out, others with
+each seed. On these the model is asked twice: which of the two replies it finds likelier, and what it
+says by itself.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from db.enums import Role
 from db.records import Conversation, Message
@@ -19,8 +21,9 @@ from tests.learn.complaints import Case, offers_a_step, split
 from tests.learn.intervals import t_interval
 from tests.learn.outcome import Check, Outcome
 from tests.learn.reader import Reader
-from trainer.config import Device, Preset, TrainConfig
+from trainer.config import Device, Guard, Preset, TrainConfig
 from trainer.engine.types import SamplingParams
+from trainer.runs.folder import RunFolder, read_json
 
 SEEDS = (0, 1, 2)
 HELD_OUT_TROUBLES = 4
@@ -48,32 +51,72 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """One seed: its own split, order and first adapter weights."""
+class Method:
+    """A way of training.
 
+    Attributes:
+        settings: What differs from the `standard` preset.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+
+
+DEFAULTS = Method(name="standard", settings={})
+IMITATING = Method(name="exp_weighted", settings={"guard": Guard.EXP_WEIGHTED, "max_kl": 0.0})
+METHODS = (DEFAULTS, IMITATING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One method with one seed, which has its own split, order and first adapter weights.
+
+    Attributes:
+        steps: Optimiser steps taken.
+        planned_steps: Those that would have been taken without a KL limit.
+    """
+
+    method: str
     seed: int
+    steps: int
+    planned_steps: int
     before: Standing
     after: Standing
 
 
 def run(settings: Settings, model: str, report: Callable[[str], None]) -> Outcome:
-    """Train once for each seed and compare before and after."""
+    """Train with each method, once for each seed, and compare before and after."""
     base = Reader(settings, model)
     trials: list[Trial] = []
     for seed in SEEDS:
         trained, held_out = split(seed, HELD_OUT_TROUBLES)
-        config = TrainConfig.for_preset(
-            Preset.STANDARD, base_model=model, device=Device.CPU, seed=seed, sample_prompts=0
-        )
-        data = [c.conversation(preferred=style) for c in trained for style in (True, False)]
-        with TemporaryDirectory() as folder:
-            out = Path(folder) / "run"
-            runs.run(out, data, config, settings)
-            tuned = Reader(settings, model, str(out / "adapter"))
-        trials.append(
-            Trial(seed=seed, before=standing(base, held_out), after=standing(tuned, held_out))
-        )
-        report(f"seed {seed}: {trials[-1].after}")
+        data = [case.conversation(preferred=style) for case in trained for style in (True, False)]
+        before = standing(base, held_out)
+        for method in METHODS:
+            config = TrainConfig.for_preset(
+                Preset.STANDARD,
+                base_model=model,
+                device=Device.CPU,
+                seed=seed,
+                sample_prompts=0,
+                **method.settings,
+            )
+            with TemporaryDirectory() as name:
+                folder = RunFolder(Path(name) / "run")
+                runs.run(folder.path, data, config, settings)
+                summary = read_json(folder.summary)
+                tuned = Reader(settings, model, str(folder.adapter))
+            trials.append(
+                Trial(
+                    method=method.name,
+                    seed=seed,
+                    steps=summary["steps"],
+                    planned_steps=summary["planned_steps"],
+                    before=before,
+                    after=standing(tuned, held_out),
+                )
+            )
+            report(f"{method.name}, seed {seed}: {trials[-1].after}")
     return judge(trials)
 
 
@@ -119,47 +162,51 @@ def pairs(case: Case) -> list[tuple[Conversation, Conversation]]:
 
 def judge(trials: Sequence[Trial]) -> Outcome:
     """Return the table and what had to hold."""
-    won = t_interval([trial.after.win_rate for trial in trials])
-    win_gain = t_interval([trial.after.win_rate - trial.before.win_rate for trial in trials])
-    offer_gain = t_interval([trial.after.offer_rate - trial.before.offer_rate for trial in trials])
     lines = [
-        f"{len(trials)} seeds, each with its own held-out troubles; `standard` with its defaults.",
-        f"{'seed':<6}{'win rate':>16}{'margin (nats)':>20}{'offers a step':>20}",
+        f"{len(SEEDS)} seeds, each with its own held-out troubles.",
+        f"{'method':<14}{'seed':>4}{'steps':>10}{'win rate':>16}{'margin (nats)':>18}"
+        f"{'offers a step':>17}",
         *(_row(trial) for trial in trials),
-        f"Win rate after: {won}; gain {win_gain}. Gain of sampled offers: {offer_gain}.",
-        "(mean over seeds and 95 % t-interval)",
-        f"Before: {trials[0].before.example!r}",
-        f"After:  {trials[0].after.example!r}",
+        "Means over seeds after training, with 95 % t-intervals:",
     ]
-    checks = (
-        Check(
-            name="the preferred style wins on held-out prompts",
-            passed=won.low > 0.5,
-            text=f"win rate {won}, above 0.5 with its whole interval",
-        ),
-        Check(
-            name="it wins more often than before",
-            passed=win_gain.low > 0,
-            text=f"gain {win_gain}, above 0 with its whole interval",
-        ),
-        Check(
-            name="sampled replies take the style up",
-            passed=offer_gain.low > 0,
-            text=f"gain {offer_gain}, above 0 with its whole interval",
-        ),
-    )
+    checks: list[Check] = []
+    for method in METHODS:
+        own = [trial for trial in trials if trial.method == method.name]
+        won = t_interval([trial.after.win_rate for trial in own])
+        gain = t_interval([trial.after.win_rate - trial.before.win_rate for trial in own])
+        offers = t_interval([trial.after.offer_rate for trial in own])
+        lines.append(f"{method.name:<14}win rate {won}, gain {gain}; offers a step {offers}")
+        checks.append(
+            Check(
+                name=f"{method.name}: the preferred style wins on held-out prompts",
+                passed=won.low > 0.5 and gain.low > 0,
+                text=f"win rate {won}, whole interval above 0.5; gain {gain}, above 0",
+            )
+        )
+        if method is IMITATING:
+            checks.append(
+                Check(
+                    name=f"{method.name}: the model's own replies take the style up",
+                    passed=offers.low > 0.5,
+                    text=f"offers a step {offers}, whole interval above 0.5",
+                )
+            )
+    lines.append(f"Before:        {trials[0].before.example!r}")
+    for trial in trials[: len(METHODS)]:
+        lines.append(f"{trial.method + ':':<15}{trial.after.example!r}")
     return Outcome(
         title="(b) A preferred style on held-out prompts",
         lines=tuple(lines),
         figures={"trials": [asdict(trial) for trial in trials]},
-        checks=checks,
+        checks=tuple(checks),
     )
 
 
 def _row(trial: Trial) -> str:
     before, after = trial.before, trial.after
     return (
-        f"{trial.seed:<6}{before.win_rate:>8.2f} → {after.win_rate:.2f}"
-        f"{before.margin:>12.2f} → {after.margin:>5.2f}"
-        f"{before.offer_rate:>13.2f} → {after.offer_rate:.2f}"
+        f"{trial.method:<14}{trial.seed:>4}{trial.steps:>4} of {trial.planned_steps:<2}"
+        f"{before.win_rate:>9.2f} → {after.win_rate:.2f}"
+        f"{before.margin:>10.2f} → {after.margin:>5.2f}"
+        f"{before.offer_rate:>10.2f} → {after.offer_rate:.2f}"
     )
