@@ -20,13 +20,31 @@ PASSING_LAYERS = 3
 once more, and gradients of the same width."""
 
 
+KEEPS_ALL_TOKENS = 1024
+"""A shorter pass is a twentieth faster without recipes, and takes little memory anyway."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """What a pass does to take less memory.
+
+    Attributes:
+        recomputed_layers: How many layers keep only their input and are computed again in the
+            backward pass.
+        recipes: Whether the others keep tensors that are cheap to compute again as their recipe.
+    """
+
+    recomputed_layers: int = 0
+    recipes: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivationMemory:
     """The memory of a pass, as a function of its tokens.
 
     Attributes:
         layers: How many layers can be recomputed.
-        kept_bytes: What a token keeps if none is.
+        kept_bytes: What a token keeps if none is, with recipes.
         input_bytes: What a token keeps in a layer that is recomputed.
         fixed_bytes: What any pass takes, whatever its length.
         limit_bytes: What a pass may take.
@@ -48,6 +66,17 @@ class ActivationMemory:
         by_layer = self.kept_bytes / max(self.layers, 1)
         kept = self.kept_bytes - recomputed * (by_layer - self.input_bytes)
         return self.fixed_bytes + tokens * (kept + PASSING_LAYERS * by_layer)
+
+    def saving(self, tokens: int) -> Saving:
+        """Return how a pass fits; it saves no more than it must.
+
+        Raises:
+            OutOfMemoryError: if nothing is enough.
+        """
+        is_short = (
+            tokens <= KEEPS_ALL_TOKENS and 2 * self.needed_bytes(tokens, 0) < self.limit_bytes
+        )
+        return Saving(recomputed_layers=self.layers_to_recompute(tokens), recipes=not is_short)
 
     def layers_to_recompute(self, tokens: int) -> int:
         """Return the smallest number of recomputed layers with which a pass fits.

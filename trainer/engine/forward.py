@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from trainer.engine import llama
-from trainer.engine.activations import ActivationMemory, saved_bytes
+from trainer.engine.activations import ActivationMemory, Saving, saved_bytes
 from trainer.engine.attention import NAME, attention_blocks
 from trainer.engine.head import CHUNK_POSITIONS, chosen_logprobs, head_logprobs, is_plain_head
 from trainer.engine.memory import memory_limit_bytes
@@ -75,20 +75,25 @@ class TreeForward:
         Raises:
             OutOfMemoryError: if the pass would not fit, even with every layer recomputed.
         """
-        recomputed = 0
+        saving = Saving()
         if torch.is_grad_enabled():
-            recomputed = self.activations.layers_to_recompute(len(tree))
+            saving = self.activations.saving(len(tree))
+        return self._logprobs(tree, nodes_P, targets_P, saving)
+
+    def _logprobs(
+        self, tree: PrefixTree, nodes_P: Tensor, targets_P: Tensor, saving: Saving
+    ) -> Tensor:
         if not self._head_is_plain:
             # A head that scales or caps its logits only does so inside the model's own forward.
-            with self._recomputing(recomputed):
+            with self._recomputing(saving.recomputed_layers):
                 output = self._model(**self._inputs(tree), logits_to_keep=nodes_P)
             return chosen_logprobs(output.logits[0], targets_P)
         rows_R, place_P = torch.unique(nodes_P, return_inverse=True)
-        hidden_RH = self._hidden(tree, rows_R, recomputed)
+        hidden_RH = self._hidden(tree, rows_R, saving)
         head = cast(nn.Linear, self._model.get_output_embeddings())
         return head_logprobs(head, hidden_RH[place_P], targets_P)
 
-    def _hidden(self, tree: PrefixTree, rows_R: Tensor, recomputed: int) -> Tensor:
+    def _hidden(self, tree: PrefixTree, rows_R: Tensor, saving: Saving) -> Tensor:
         inputs = self._inputs(tree)
         if self.way is Way.LLAMA:
             return llama.hidden_states(
@@ -97,9 +102,9 @@ class TreeForward:
                 inputs["position_ids"],
                 inputs["blocks"],
                 rows_R,
-                recomputed_layers=recomputed,
+                saving,
             )
-        with self._recomputing(recomputed):
+        with self._recomputing(saving.recomputed_layers):
             return self._model.base_model(**inputs).last_hidden_state[0, rows_R]
 
     def _inputs(self, tree: PrefixTree) -> dict[str, Any]:
@@ -153,7 +158,8 @@ class TreeForward:
         device = self._model.device
         nodes_P = torch.tensor([node for path in tree.nodes for node in path], device=device)
         targets = [target for sequence in sequences for target in sequence[1:]]
-        logprobs_P = self.logprobs(tree, nodes_P, torch.tensor(targets, device=device))
+        targets_P = torch.tensor(targets, device=device)
+        logprobs_P = self._logprobs(tree, nodes_P, targets_P, Saving(recipes=True))
         return list(logprobs_P.split([len(path) for path in tree.nodes]))
 
     def _probe_gradient(

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from trainer.engine.inputs import LossInputs, loss_inputs
 from trainer.engine.losses import LossConfig, LossFunction, token_losses
-from trainer.engine.memory import memory_errors
+from trainer.engine.memory import give_back_freed_memory, memory_errors
 from trainer.engine.policy import Policy, Question
 from trainer.engine.prefix_tree import common_prefix, count_distinct
 from trainer.engine.types import Datum
@@ -46,6 +46,7 @@ class BatchRunner:
         self._policy = policy
         self.token_budget = token_budget
         self._cuts_conversations = False
+        self._last_tokens = 0
 
     def run(
         self, data: Sequence[Datum], loss: LossFunction, config: LossConfig, *, backward: bool
@@ -84,6 +85,7 @@ class BatchRunner:
     ) -> None:
         """Run one pass and add what comes out to `result`; split it if memory runs out."""
         tokens = count_distinct([data[index].model_input.tokens for index in pack])
+        self._make_room(tokens)
         try:
             with memory_errors(tokens), torch.set_grad_enabled(backward):
                 self._pass(data, inputs, pack, loss, config, result)
@@ -103,6 +105,15 @@ class BatchRunner:
             )
         for part in smaller:
             self._run_pack(data, inputs, part, loss, config, backward, result)
+
+    def _make_room(self, tokens: int) -> None:
+        """Let go of what the last pass freed, unless this one fits into the same places.
+
+        Tensors of ever other sizes would leave gaps, and the process would grow with each pass.
+        """
+        if tokens != self._last_tokens and self._policy.device.type == "cpu":
+            give_back_freed_memory()
+        self._last_tokens = tokens
 
     def _pass(
         self,

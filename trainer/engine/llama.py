@@ -26,6 +26,7 @@ from transformers import (
 )
 from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention
 
+from trainer.engine.activations import Saving
 from trainer.engine.attention import Block, attend
 
 FAMILY = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
@@ -47,8 +48,7 @@ def hidden_states(
     depth_1N: Tensor,
     blocks: Sequence[Block],
     rows_R: Tensor,
-    *,
-    recomputed_layers: int,
+    saving: Saving,
 ) -> Tensor:
     """Return the hidden states that enter the output head for some of the nodes, shape (R, H).
 
@@ -59,17 +59,17 @@ def hidden_states(
         blocks: The attention of the tree.
         rows_R: int64, the nodes that are asked for; of the others the last layer computes keys
             and values only.
-        recomputed_layers: How many layers keep only their input and are computed again in the
-            backward pass.
+        saving: What is kept for the backward pass, and what is computed again.
     """
     body: Any = model.base_model
     x_NH: Tensor = body.embed_tokens(ids_1N)[0]
     cos_1ND, sin_1ND = body.rotary_emb(x_NH[None], position_ids=depth_1N)
     rotation = (cos_1ND[0], sin_1ND[0])
     last = len(body.layers) - 1
+    keeping = _kept_as_recipe if saving.recipes else _kept_as_it_is
     for number, layer in enumerate(body.layers):
         rows = rows_R if number == last else None
-        if number < recomputed_layers and torch.is_grad_enabled():
+        if number < saving.recomputed_layers and torch.is_grad_enabled():
             x_NH = cast(
                 Tensor,
                 checkpoint(
@@ -77,7 +77,7 @@ def hidden_states(
                 ),
             )
         else:
-            x_NH = _layer(layer, x_NH, rotation, blocks, rows, _kept_as_recipe)
+            x_NH = _layer(layer, x_NH, rotation, blocks, rows, keeping)
     return _norm(body.norm, x_NH)
 
 

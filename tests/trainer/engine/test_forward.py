@@ -56,7 +56,7 @@ def test_recomputed_layers_change_no_number(
     subject.policy._forward.activations = replace(
         memory, limit_bytes=memory.needed_bytes(tokens, layers)
     )
-    assert subject.policy._forward.activations.layers_to_recompute(tokens) == layers
+    assert subject.policy._forward.activations.saving(tokens).recomputed_layers == layers
     again = subject.pass_over(turns)
     assert all(torch.equal(a, b) for a, b in zip(kept.logprobs, again.logprobs, strict=True))
     assert kept.gradients.keys() == again.gradients.keys()
