@@ -215,7 +215,7 @@ class TrainConfig:
         limits=Limits(low=0, high=1000),
     )
     max_kl: float = setting(
-        0.5,
+        2.0,
         "KL limit",
         "The run ends early, keeping its adapter, once a step's mean KL passes this: to the old "
         "policy or to the base model, whichever is larger. 0 switches the limit off.",
