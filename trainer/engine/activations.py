@@ -5,10 +5,8 @@ for a tenth of the memory, and the same numbers. Few layers are recomputed for a
 little too long, all of them for one that is much too long.
 """
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Self
 
 import torch
 from torch import Tensor
@@ -55,11 +53,6 @@ class ActivationMemory:
     input_bytes: int
     fixed_bytes: int
     limit_bytes: float
-
-    @classmethod
-    def unlimited(cls) -> Self:
-        """Return what stands for a model that has not been measured yet."""
-        return cls(layers=0, kept_bytes=0, input_bytes=0, fixed_bytes=0, limit_bytes=math.inf)
 
     def needed_bytes(self, tokens: int, recomputed: int) -> float:
         """Return what a pass takes beyond weights and optimiser."""

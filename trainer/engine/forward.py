@@ -55,7 +55,6 @@ class TreeForward:
         self._model = model
         self._layers = _checkpointed_layers(model)
         self._vocabulary = cast(nn.Embedding, model.get_input_embeddings()).num_embeddings
-        self.activations = ActivationMemory.unlimited()
         self._choose(trainable)
         self.activations = self._measure(memory_limit_bytes)
 
@@ -85,7 +84,7 @@ class TreeForward:
     ) -> Tensor:
         if not self._head_is_plain:
             # A head that scales or caps its logits only does so inside the model's own forward.
-            with self._recomputing(saving.recomputed_layers):
+            with _Recomputing(self._layers, saving.recomputed_layers):
                 output = self._model(**self._inputs(tree), logits_to_keep=nodes_P)
             return chosen_logprobs(output.logits[0], targets_P)
         rows_R, place_P = torch.unique(nodes_P, return_inverse=True)
@@ -104,7 +103,7 @@ class TreeForward:
                 rows_R,
                 saving,
             )
-        with self._recomputing(saving.recomputed_layers):
+        with _Recomputing(self._layers, saving.recomputed_layers):
             return self._model.base_model(**inputs).last_hidden_state[0, rows_R]
 
     def _inputs(self, tree: PrefixTree) -> dict[str, Any]:
@@ -183,9 +182,6 @@ class TreeForward:
             fixed_bytes=2 * CHUNK_POSITIONS * self._vocabulary * 4,
             limit_bytes=limit_bytes,
         )
-
-    def _recomputing(self, layers: int) -> "_Recomputing":
-        return _Recomputing(self._layers, layers)
 
 
 class _Recomputing:
