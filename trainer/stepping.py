@@ -106,14 +106,7 @@ class Stepper:
 
     def _optimise(self, step: Step, rate: float) -> float:
         """Take the optimiser step; return the gradient's L2 norm before clipping."""
-        params = AdamParams(
-            learning_rate=rate,
-            beta1=self.config.adam_beta1,
-            beta2=self.config.adam_beta2,
-            eps=self.config.adam_eps,
-            weight_decay=self.config.weight_decay,
-            grad_clip_norm=self.config.grad_clip_norm,
-        )
+        params = adam_params(self.config, rate)
         try:
             return self.client.optim_step(params).result().metrics["grad_norm:last"]
         except NotFiniteError as error:
@@ -147,6 +140,18 @@ class Stepper:
         return (
             f"epoch {step.epoch + 1}/{self.config.epochs} · step {step.index + 1}/{len(self.plan)}"
         )
+
+
+def adam_params(config: TrainConfig, rate: float) -> AdamParams:
+    """Return the part of a run's settings that its optimiser is told, with a step's rate."""
+    return AdamParams(
+        learning_rate=rate,
+        beta1=config.adam_beta1,
+        beta2=config.adam_beta2,
+        eps=config.adam_eps,
+        weight_decay=config.weight_decay,
+        grad_clip_norm=config.grad_clip_norm,
+    )
 
 
 def loss_config(config: TrainConfig) -> LossConfig:

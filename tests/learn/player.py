@@ -16,7 +16,8 @@ from trainer.data.turns import build_turns, trainable_turns
 from trainer.engine.adapter import AdapterShape
 from trainer.engine.client import TrainingClient, choose_device
 from trainer.engine.policy import Policy
-from trainer.engine.types import AdamParams, Datum
+from trainer.engine.types import Datum
+from trainer.stepping import adam_params
 
 
 class Player:
@@ -117,15 +118,7 @@ class Player:
         return output.metrics["ratio:mean"]
 
     def _step(self, rate: float) -> None:
-        params = AdamParams(
-            learning_rate=rate,
-            beta1=self._config.adam_beta1,
-            beta2=self._config.adam_beta2,
-            eps=self._config.adam_eps,
-            weight_decay=self._config.weight_decay,
-            grad_clip_norm=self._config.grad_clip_norm,
-        )
-        self.client.optim_step(params).result()
+        self.client.optim_step(adam_params(self._config, rate)).result()
 
     def _prompt(self, situation: Situation) -> tuple[int, ...]:
         conversation = Conversation(messages=situation.messages, system=SYSTEM)
