@@ -1,0 +1,24 @@
+"""The tables. ORM objects stay inside `db`; what leaves it are the records of `db.records`."""
+
+from db.models.base import Base, now
+from db.models.conversations import ConversationTable, MessageTable, TagTable
+from db.models.labels import EventTable, OutcomeTable, ReviewTable, ScoreTable
+from db.models.runs import ArtifactTable, RunTable, StepMetricTable, TurnMetricTable
+from db.models.users import UserTable
+
+__all__ = [
+    "ArtifactTable",
+    "Base",
+    "ConversationTable",
+    "EventTable",
+    "MessageTable",
+    "OutcomeTable",
+    "ReviewTable",
+    "RunTable",
+    "ScoreTable",
+    "StepMetricTable",
+    "TagTable",
+    "TurnMetricTable",
+    "UserTable",
+    "now",
+]

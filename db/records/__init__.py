@@ -1,0 +1,47 @@
+"""The frozen records that enter and leave the database: plain data, no session behind them.
+
+One `Conversation` type serves typed, imported, stored and snapshotted conversations alike: the
+`id` fields are None until the database has given them.
+"""
+
+from db.records.conversations import (
+    IMPORTED_RATER,
+    SCORE_MAX,
+    SCORE_MIN,
+    Conversation,
+    Message,
+    Score,
+)
+from db.records.imports import ImportIssue, ImportReport
+from db.records.labels import ScoreEvent
+from db.records.overviews import (
+    ConversationFilter,
+    ConversationOrder,
+    ConversationRow,
+    Overview,
+    ScoredFilter,
+)
+from db.records.runs import Artifact, Run, StepMetric, TurnMetric
+from db.records.users import User
+
+__all__ = [
+    "IMPORTED_RATER",
+    "SCORE_MAX",
+    "SCORE_MIN",
+    "Artifact",
+    "Conversation",
+    "ConversationFilter",
+    "ConversationOrder",
+    "ConversationRow",
+    "ImportIssue",
+    "ImportReport",
+    "Message",
+    "Overview",
+    "Run",
+    "Score",
+    "ScoreEvent",
+    "ScoredFilter",
+    "StepMetric",
+    "TurnMetric",
+    "User",
+]

@@ -1,0 +1,76 @@
+"""What tables and pages show of many conversations, and how they choose them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from db.enums import ReviewState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationRow:
+    """One line of the conversations table.
+
+    Attributes:
+        title: The title, or the beginning of the first user message where there is none.
+        turns: Number of assistant turns.
+        scored_turns: How many of them have at least one score.
+        mean_score: Mean over all scores of its turns, None if there are none.
+    """
+
+    id: int
+    title: str
+    turns: int
+    scored_turns: int
+    mean_score: float | None
+    tags: tuple[str, ...]
+    source: str
+    updated_at: datetime
+    archived: bool
+    review: ReviewState
+
+
+ScoredFilter = Literal["any", "none", "partly", "fully"]
+ConversationOrder = Literal["newest", "oldest", "title", "least_scored"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationFilter:
+    """Which conversations a table or queue shows, and in which order.
+
+    Attributes:
+        text: Words to look for, as typed, in title, system prompt and messages; case does not
+            matter, and only the first 1000 characters count.
+        tags: Only conversations that carry all of these.
+        sources: Only conversations from one of these; all if empty.
+        scored: How many of its turns have a score by anybody.
+        review: The asking user's review state; None for any.
+        archived: Whether to show the archived ones instead of the others.
+        order: "least_scored" starts with the smallest share of scored turns.
+    """
+
+    text: str = ""
+    tags: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    scored: ScoredFilter = "any"
+    review: ReviewState | None = None
+    archived: bool = False
+    order: ConversationOrder = "newest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """The numbers of the home page, archived conversations left out.
+
+    Attributes:
+        scored_turns: How many of the turns have a score by anybody.
+        active_runs: Runs that have a process or wait for one.
+        adapters: Adapters that runs left behind.
+    """
+
+    conversations: int
+    turns: int
+    scored_turns: int
+    runs: int
+    active_runs: int
+    adapters: int
