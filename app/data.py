@@ -21,11 +21,13 @@ from db.records import (
     ConversationRow,
     ImportReport,
     Overview,
+    ProjectSettings,
     Run,
     ScoreEvent,
     StepMetric,
     TurnMetric,
     User,
+    UserSettings,
 )
 from db.settings import Settings, read_settings
 from trainer.runs.reconcile import reconcile
@@ -73,6 +75,16 @@ def overview() -> Overview:
 def local_user() -> User:
     """Return the one user of local use."""
     return _read(queries.local_user)
+
+
+def project_settings() -> ProjectSettings:
+    """Return what holds for everybody who works on the project."""
+    return _read(queries.project_settings)
+
+
+def user_settings(*, user_id: int) -> UserSettings:
+    """Return what one person has set for themselves."""
+    return _read(queries.user_settings, user_id=user_id)
 
 
 def count_conversations(filter: ConversationFilter, *, user_id: int) -> int:

@@ -19,6 +19,40 @@ class UserRole(StrEnum):
     ANNOTATOR = "annotator"
 
 
+class ScoreScale(StrEnum):
+    """How people give scores; what is stored is the same finite number in [-1, 1] for all."""
+
+    UNIT = "unit"
+    STARS = "stars"
+    THUMBS = "thumbs"
+    SIGNED = "signed"
+
+
+class Aggregation(StrEnum):
+    """How the scores of several people on one turn become the one number that training uses."""
+
+    MEAN = "mean"
+    MEDIAN = "median"
+    ADJUDICATED = "adjudicated"
+    ONE_RATER = "one_rater"
+
+
+class LabelAction(StrEnum):
+    """What a key can do on the label page, beside the keys that give scores."""
+
+    PREVIOUS_TURN = "previous_turn"
+    NEXT_TURN = "next_turn"
+    PREVIOUS_CONVERSATION = "previous_conversation"
+    NEXT_CONVERSATION = "next_conversation"
+    DONE = "done"
+    UNDO = "undo"
+    REDO = "redo"
+    SKIP = "skip"
+    FLAG = "flag"
+    NOTE = "note"
+    HELP = "help"
+
+
 class ReviewState(StrEnum):
     """Where a conversation stands in one person's labelling queue."""
 

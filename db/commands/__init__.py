@@ -25,6 +25,7 @@ from db.commands.run_life import (
 )
 from db.commands.runs import create_run, delete_run, rename_run, set_snapshot
 from db.commands.scores import set_outcome, set_review, set_score, undo_score
+from db.commands.settings import change_project_settings, set_keys
 
 __all__ = [
     "add_artifact",
@@ -33,6 +34,7 @@ __all__ = [
     "add_step_metric",
     "add_turn_metrics",
     "begin_run",
+    "change_project_settings",
     "claim_next_run",
     "create_run",
     "delete_conversations",
@@ -46,6 +48,7 @@ __all__ = [
     "request_stop",
     "requeue_run",
     "set_archived",
+    "set_keys",
     "set_outcome",
     "set_review",
     "set_score",

@@ -4,7 +4,8 @@ from db.models.base import Base, now
 from db.models.conversations import ConversationTable, MessageTable, TagTable
 from db.models.labels import EventTable, OutcomeTable, ReviewTable, ScoreTable
 from db.models.runs import ArtifactTable, RunTable, StepMetricTable, TurnMetricTable
-from db.models.users import UserTable
+from db.models.settings import ProjectSettingsTable, UserSettingsTable
+from db.models.users import RefusalTable, SessionTable, SignInFailureTable, UserTable
 
 __all__ = [
     "ArtifactTable",
@@ -13,12 +14,17 @@ __all__ = [
     "EventTable",
     "MessageTable",
     "OutcomeTable",
+    "ProjectSettingsTable",
+    "RefusalTable",
     "ReviewTable",
     "RunTable",
     "ScoreTable",
+    "SessionTable",
+    "SignInFailureTable",
     "StepMetricTable",
     "TagTable",
     "TurnMetricTable",
+    "UserSettingsTable",
     "UserTable",
     "now",
 ]

@@ -20,6 +20,7 @@ from db.queries.runs import (
     step_metrics,
     turn_metrics,
 )
+from db.queries.settings import project_settings, user_settings
 
 __all__ = [
     "all_sources",
@@ -33,6 +34,7 @@ __all__ = [
     "local_user",
     "next_unscored",
     "overview",
+    "project_settings",
     "queue_position",
     "review_state",
     "run",
@@ -41,4 +43,5 @@ __all__ = [
     "score_events",
     "step_metrics",
     "turn_metrics",
+    "user_settings",
 ]

@@ -22,9 +22,11 @@ from db.records.overviews import (
     ScoredFilter,
 )
 from db.records.runs import Artifact, Run, StepMetric, TurnMetric
+from db.records.settings import DEFAULT_KEYS, ProjectSettings, UserSettings
 from db.records.users import User
 
 __all__ = [
+    "DEFAULT_KEYS",
     "IMPORTED_RATER",
     "SCORE_MAX",
     "SCORE_MIN",
@@ -37,6 +39,7 @@ __all__ = [
     "ImportReport",
     "Message",
     "Overview",
+    "ProjectSettings",
     "Run",
     "Score",
     "ScoreEvent",
@@ -44,4 +47,5 @@ __all__ = [
     "StepMetric",
     "TurnMetric",
     "User",
+    "UserSettings",
 ]

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, create_engine
 
 from db import queries
 from db.engine import open_database
+from db.enums import LabelAction, ScoreScale
 from db.errors import SettingsError
 from db.migrations.upgrade import alembic_config, upgrade_schema
 from db.models import Base
@@ -47,15 +48,27 @@ FIRST_ROWS = [
     " memory_bytes, seconds) VALUES (3, 0, 0, -0.5, 1.0, 0.0001, 0.0, 50.0, 1, 0.2)",
 ]
 
-ROWS_OF: dict[str, list[str]] = {
+ROWS_SINCE: dict[str, list[str]] = {
     "0001": FIRST_ROWS,
     "0002": [
-        *FIRST_ROWS,
         "UPDATE turn_metrics SET kl_base = 0.125",
         "UPDATE step_metrics SET kl_base = 0.125",
     ],
+    "0003": [
+        "UPDATE users SET may_sign_in = true",
+        "INSERT INTO project_settings (id, content, updated_at)"
+        ' VALUES (1, \'{"scale": "stars", "blind": true}\', \'2026-01-01 10:00:00.000000\')',
+        "INSERT INTO user_settings (user_id, content, updated_at)"
+        ' VALUES (1, \'{"keys": {"skip": "K"}}\', \'2026-01-01 10:00:00.000000\')',
+    ],
+    "0004": [],
+    "0005": [],
+    "0006": [],
 }
-"""Rows as a database of each revision may hold them; a new revision adds its own here."""
+"""What each revision lets a database hold besides the rows of those before it.
+
+A new revision adds its own here.
+"""
 
 
 def connect(settings: Settings) -> Any:
@@ -76,15 +89,16 @@ def test_migrations_and_models_agree(settings: Settings) -> None:
 
 
 def test_every_revision_has_rows_to_start_from() -> None:
-    assert set(ROWS_OF) == set(REVISIONS)
+    assert list(ROWS_SINCE) == REVISIONS
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_upgrading_from_a_revision_keeps_its_rows(settings: Settings, revision: str) -> None:
     with connect(settings) as connection:
         upgrade_schema(connection, revision)
-        for statement in ROWS_OF[revision]:
-            connection.exec_driver_sql(statement)
+        for earlier in REVISIONS[: REVISIONS.index(revision) + 1]:
+            for statement in ROWS_SINCE[earlier]:
+                connection.exec_driver_sql(statement)
     database = open_database(settings)
     conversation = queries.conversation(database, 7)
     assert (conversation.title, conversation.system) == ("old", "be kind")
@@ -96,6 +110,10 @@ def test_upgrading_from_a_revision_keeps_its_rows(settings: Settings, revision: 
     ((turn,), (step,)) = queries.turn_metrics(database, 3), queries.step_metrics(database, 3)
     assert (turn.logprob_mean, step.lr) == (-1.5, 0.0001)
     assert turn.kl_base == step.kl_base == (None if revision == "0001" else 0.125)
+    scale = queries.project_settings(database).scale
+    assert scale is (ScoreScale.STARS if revision >= "0003" else ScoreScale.UNIT)
+    skip = queries.user_settings(database, user_id=1).keys[LabelAction.SKIP]
+    assert skip == ("K" if revision >= "0003" else "S")
 
 
 def test_opening_again_changes_nothing(settings: Settings) -> None:

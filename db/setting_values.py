@@ -1,0 +1,115 @@
+"""What the settings may hold, and how they are kept as JSON.
+
+What is stored was checked when it was written. So reading is lenient: a value that this version
+does not know counts as not set, rather than keeping everybody out.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, cast, get_type_hints
+from urllib.parse import urlsplit
+
+from db.enums import LabelAction
+from db.errors import DataError
+from db.records.settings import DEFAULT_KEYS, ProjectSettings, UserSettings
+
+RANGES: Mapping[str, tuple[int, int]] = {"target_raters": (1, 100), "session_hours": (1, 24 * 30)}
+"""The least and the greatest value of each whole number."""
+
+MAX_TEXT_CHARS = 50_000
+
+_TYPES = get_type_hints(ProjectSettings)
+
+
+def project_to_json(settings: ProjectSettings) -> dict[str, Any]:
+    """Return the settings as a JSON object."""
+    return dataclasses.asdict(settings)
+
+
+def project_from_json(content: Mapping[str, Any]) -> ProjectSettings:
+    """Return the settings that a stored object holds; what is missing or unknown is the default."""
+    values: dict[str, Any] = {}
+    for name, kind in _TYPES.items():
+        if name in content and _problem(name, content[name]) is None:
+            value = content[name]
+            values[name] = kind(value) if issubclass(kind, StrEnum) else value
+    return ProjectSettings(**values)
+
+
+def changed_project(settings: ProjectSettings, changes: Mapping[str, Any]) -> ProjectSettings:
+    """Return the settings with some of them changed.
+
+    Raises:
+        DataError: if a name or a value is none; the first one is told.
+    """
+    for name, value in changes.items():
+        problem = "there is no such setting" if name not in _TYPES else _problem(name, value)
+        if problem is not None:
+            raise DataError(
+                problem, where=f"setting {name}", remedy="Change it and save the settings again."
+            )
+    return project_from_json({**project_to_json(settings), **changes})
+
+
+def keys_to_json(keys: Mapping[LabelAction, str]) -> dict[str, Any]:
+    """Return one person's keys as a JSON object; only those that differ from the defaults.
+
+    Raises:
+        DataError: if a key is empty, gives a score, or is given to two actions.
+    """
+    whole = {**DEFAULT_KEYS, **keys}
+    for action, key in whole.items():
+        if not key.strip() or (len(key) == 1 and key.isdigit()):
+            raise DataError(
+                "a digit gives a score" if key.strip() else "there is no key",
+                where=f"the key for {action.value.replace('_', ' ')}",
+                remedy="Choose another key.",
+            )
+        if [other.casefold() for other in whole.values()].count(key.casefold()) > 1:
+            raise DataError(
+                f"{key} is given to two actions",
+                where=f"the key for {action.value.replace('_', ' ')}",
+                remedy="Give each action a key of its own.",
+            )
+    return {
+        "keys": {action.value: key for action, key in whole.items() if key != DEFAULT_KEYS[action]}
+    }
+
+
+def user_from_json(content: Mapping[str, Any]) -> UserSettings:
+    """Return the settings that a stored object holds; what is missing or unknown is the default."""
+    stored = content.get("keys")
+    changed = cast("dict[str, Any]", stored) if isinstance(stored, dict) else {}
+    return UserSettings(
+        keys={
+            action: str(changed.get(action.value, DEFAULT_KEYS[action])) for action in LabelAction
+        }
+    )
+
+
+def _problem(name: str, value: Any) -> str | None:
+    """Return in words why a setting cannot have this value; None if it can."""
+    kind = _TYPES[name]
+    if issubclass(kind, StrEnum):
+        members = list(kind)
+        return None if value in members else f"it must be one of {', '.join(members)}"
+    if type(value) is not kind:
+        return f"it must be of the kind {kind.__name__}"
+    if name in RANGES:
+        low, high = RANGES[name]
+        return None if low <= value <= high else f"it must be from {low} to {high}"
+    if isinstance(value, str) and len(value) > MAX_TEXT_CHARS:
+        return f"it is longer than {MAX_TEXT_CHARS:,} characters"
+    return _url_problem(value) if name == "webhook_url" else None
+
+
+def _url_problem(url: str) -> str | None:
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "it is not a web address"
+    whole = parts.scheme in ("http", "https") and parts.hostname and not set(url) & set(" \t\r\n")
+    return None if whole else "it must be a web address, such as https://example.com/hook"
