@@ -32,8 +32,18 @@ class Target:
     scores: tuple[Score, ...]
 
 
-def insert_conversations(session: Session, hashed: Sequence[tuple[str, Conversation]]) -> list[int]:
+def insert_conversations(
+    session: Session,
+    hashed: Sequence[tuple[str, Conversation]],
+    *,
+    import_id: int | None = None,
+) -> list[int]:
     """Insert conversations (with their content hashes) and all that belongs to them, in bulk.
+
+    Args:
+        session: The caller's transaction.
+        hashed: The conversations.
+        import_id: The import that brings them, if one does.
 
     Returns:
         Their ids, in order.
@@ -48,6 +58,8 @@ def insert_conversations(session: Session, hashed: Sequence[tuple[str, Conversat
             "source": c.source,
             "content_hash": digest,
             "archived": c.archived,
+            "group_key": c.group_key or None,
+            "import_id": import_id,
             "created_at": c.created_at or at,
             "updated_at": c.updated_at or c.created_at or at,
         }

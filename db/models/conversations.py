@@ -17,12 +17,17 @@ from db.models.base import NEVER_REUSE_IDS, Base, now
 
 
 class ConversationTable(Base):
-    """A conversation; its hash covers what was said, never what people think of it."""
+    """A conversation; its hash covers what was said, never what people think of it.
+
+    Conversations that share a prompt (branches of a tree, a preference pair) have one `group_key`.
+    """
 
     __tablename__ = "conversations"
     __table_args__ = (
         Index(None, "content_hash"),
         Index(None, "archived", "id"),
+        Index(None, "import_id"),
+        Index(None, "group_key"),
         NEVER_REUSE_IDS,
     )
 
@@ -32,6 +37,8 @@ class ConversationTable(Base):
     source: Mapped[str] = mapped_column(default="")
     content_hash: Mapped[str] = mapped_column(String(64))
     archived: Mapped[bool] = mapped_column(default=False)
+    group_key: Mapped[str | None] = mapped_column(String(64))
+    import_id: Mapped[int | None] = mapped_column(ForeignKey("imports.id", ondelete="SET NULL"))
     created_at: Mapped[datetime] = mapped_column(default=now)
     updated_at: Mapped[datetime] = mapped_column(default=now)
 

@@ -63,6 +63,8 @@ class Conversation:
         system: System prompt; empty if there is none. It is not repeated in `messages`.
         source: Where it came from ("typed", "example:negotiation", "import:file.jsonl", ...).
         outcomes: Scores of the conversation as a whole, one per rater.
+        group_key: Shared by conversations that answer the same prompt (branches of a tree, a
+            preference pair), at most 64 characters; empty if it belongs to no such group.
     """
 
     messages: tuple[Message, ...]
@@ -75,6 +77,7 @@ class Conversation:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     archived: bool = False
+    group_key: str = ""
 
     @property
     def assistant_messages(self) -> tuple[Message, ...]:
