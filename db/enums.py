@@ -84,6 +84,23 @@ class RunStatus(StrEnum):
         return self in (RunStatus.FINISHED, RunStatus.FAILED, RunStatus.STOPPED)
 
 
+class ImportState(StrEnum):
+    """Where an import stands: checking -> checked -> importing -> done (-> undone)."""
+
+    CHECKING = "checking"
+    CHECKED = "checked"
+    IMPORTING = "importing"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    UNDONE = "undone"
+
+    @property
+    def has_process(self) -> bool:
+        """Whether a process should exist for an import in this state."""
+        return self in (ImportState.CHECKING, ImportState.IMPORTING)
+
+
 class ErrorKind(StrEnum):
     """The kinds of failure that a person can act on."""
 

@@ -1,17 +1,23 @@
 """The tables. ORM objects stay inside `db`; what leaves it are the records of `db.records`."""
 
+from db.models.adjudications import AdjudicationTable, AssignmentTable
 from db.models.base import Base, now
 from db.models.conversations import ConversationTable, MessageTable, TagTable
+from db.models.imports import ImportedScoreTable, ImportTable
 from db.models.labels import EventTable, OutcomeTable, ReviewTable, ScoreTable
 from db.models.runs import ArtifactTable, RunTable, StepMetricTable, TurnMetricTable
 from db.models.settings import ProjectSettingsTable, UserSettingsTable
 from db.models.users import RefusalTable, SessionTable, SignInFailureTable, UserTable
 
 __all__ = [
+    "AdjudicationTable",
     "ArtifactTable",
+    "AssignmentTable",
     "Base",
     "ConversationTable",
     "EventTable",
+    "ImportTable",
+    "ImportedScoreTable",
     "MessageTable",
     "OutcomeTable",
     "ProjectSettingsTable",
