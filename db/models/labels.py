@@ -7,6 +7,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     UniqueConstraint,
+    false,
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -76,7 +77,8 @@ class EventTable(Base):
     """The append-only log of score changes; rows go only when what they speak of is deleted.
 
     `undoes_id` marks an event that took another one back. Scores that arrived with a new
-    conversation are logged as not `undoable`: undo takes back what a person did by hand.
+    conversation are logged as not `undoable`: undo takes back what a person did by hand. An event
+    that `adjudicates` changed the decided score of a turn and not that person's own.
     """
 
     __tablename__ = "events"
@@ -97,5 +99,6 @@ class EventTable(Base):
     old_note: Mapped[str] = mapped_column(default="")
     new_note: Mapped[str] = mapped_column(default="")
     undoable: Mapped[bool] = mapped_column(default=True)
+    adjudicates: Mapped[bool] = mapped_column(default=False, server_default=false())
     undoes_id: Mapped[int | None] = mapped_column(ForeignKey("events.id", ondelete="CASCADE"))
     at: Mapped[datetime] = mapped_column(default=now)
