@@ -8,6 +8,10 @@ from tests.bench.workloads import HUNDRED_SHORT, LONG, THOUSAND_SHORT
 
 LONG_CONVERSATION_TOKENS = 1000
 
+MEMORY_NOISE = 1.02
+"""By so much do two processes that did the same work differ: it depends on where the allocator put
+things. A process that grew with its conversations would differ by more than that by far."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -94,7 +98,7 @@ def targets(results: Results) -> list[Target]:
         ),
         Target(
             "peak memory, 1,000 short conversations over 100",
-            1.0,
+            MEMORY_NOISE,
             many / short if many and short else None,
             form="{:.3f}",
             is_least=False,

@@ -64,8 +64,8 @@ PEAK_CASES: dict[str, Sequence[Lengths]] = {
     **{row.name: list(row.unit) * row.copies for row in ROWS},
     LONG: [[(80, 120)] * 20],
     # A hundred already fill a pass, so that what is compared is what outlives a pass.
-    HUNDRED_SHORT: [[(8, 16)]] * 100,
-    THOUSAND_SHORT: [[(8, 16)]] * 1000,
+    HUNDRED_SHORT: [[(20, 30)]] * 100,
+    THOUSAND_SHORT: [[(20, 30)]] * 1000,
 }
 """What a process is given whose peak memory is asked for, by name."""
 

@@ -18,8 +18,9 @@ PASSING_LAYERS = 3
 once more, and gradients of the same width."""
 
 
-KEEPS_ALL_TOKENS = 1024
-"""A shorter pass is a twentieth faster without recipes, and takes little memory anyway."""
+SHORT_PASS_TOKENS = 1024
+"""A pass of at most that many tokens is a twentieth faster without recipes, and takes little memory
+anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,7 @@ class ActivationMemory:
             OutOfMemoryError: if nothing is enough.
         """
         is_short = (
-            tokens <= KEEPS_ALL_TOKENS and 2 * self.needed_bytes(tokens, 0) < self.limit_bytes
+            tokens <= SHORT_PASS_TOKENS and 2 * self.needed_bytes(tokens, 0) < self.limit_bytes
         )
         return Saving(recomputed_layers=self.layers_to_recompute(tokens), recipes=not is_short)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from trainer.engine.activations import SHORT_PASS_TOKENS
 from trainer.engine.inputs import LossInputs, loss_inputs
 from trainer.engine.losses import LossConfig, LossFunction, token_losses
 from trainer.engine.memory import give_back_freed_memory, memory_errors
@@ -107,11 +108,13 @@ class BatchRunner:
             self._run_pack(data, inputs, part, loss, config, backward, result)
 
     def _make_room(self, tokens: int) -> None:
-        """Let go of what the last pass freed, unless this one fits into the same places.
+        """Let go of what the last pass freed, unless this is a short one that fits into its place.
 
-        Tensors of ever other sizes would leave gaps, and the process would grow with each pass.
+        What lies in the heap between two passes leaves gaps, and the process would grow with
+        each pass; a short pass would spend a tenth of its time on asking for memory anew.
         """
-        if tokens != self._last_tokens and self._policy.device.type == "cpu":
+        fits = tokens == self._last_tokens and tokens <= SHORT_PASS_TOKENS
+        if not fits and self._policy.device.type == "cpu":
             give_back_freed_memory()
         self._last_tokens = tokens
 
