@@ -45,6 +45,14 @@ def main() -> None:
                 st.Page(routes.RUNS, title="Runs", icon=":material/monitoring:", url_path="runs"),
                 st.Page(routes.RUN, title="Run", url_path="run", visibility="hidden"),
             ],
+            "Project": [
+                st.Page(
+                    routes.SETTINGS,
+                    title="Settings",
+                    icon=":material/settings:",
+                    url_path="settings",
+                ),
+            ],
         }
     )
     with shown():

@@ -6,6 +6,7 @@ LABEL = "views/label.py"
 LAUNCH = "views/launch.py"
 RUNS = "views/runs.py"
 RUN = "views/run.py"
+SETTINGS = "views/settings.py"
 
 CONVERSATION_PARAM = "conversation"
 RUN_PARAM = "run"

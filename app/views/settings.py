@@ -1,0 +1,31 @@
+"""Settings: how people score here, the guidelines, who may come in, and each person's own keys."""
+
+import streamlit as st
+
+from app import auth
+from app.components.errors import show_failure
+from app.components.key_settings import render_keys
+from app.components.layout import reading_page
+from app.components.notice import show_notice
+from app.components.project_settings import render_project, render_project_facts
+from db.enums import UserRole
+
+
+def render() -> None:
+    """Draw the page: an admin may change the project, everybody else may read it."""
+    user = auth.current_user()
+    show_notice()
+    with reading_page():
+        st.title("Settings", anchor=False)
+        show_failure()
+        project, keys = st.tabs(["Project", "My keys"], key="part", bind="query-params")
+        with project:
+            if user.role is UserRole.ADMIN:
+                render_project()
+            else:
+                render_project_facts()
+        with keys:
+            render_keys(user)
+
+
+render()
