@@ -4,7 +4,7 @@ import re
 
 import streamlit as st
 
-from app.routes import CONVERSATION_PARAM, RUN_PARAM
+from app.routes import CONVERSATION_PARAM, FROM_RUN_PARAM, RUN_PARAM
 
 _TURN_PARAM = "turn"
 MODE_PARAM = "mode"
@@ -21,6 +21,11 @@ def conversation_id() -> int | None:
 def run_id() -> int | None:
     """Return the run that the address names, if any."""
     return _number(RUN_PARAM)
+
+
+def from_run_id() -> int | None:
+    """Return the run that the launch page is to begin from, if any."""
+    return _number(FROM_RUN_PARAM)
 
 
 def turn() -> int | None:

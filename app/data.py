@@ -200,6 +200,11 @@ def step_metrics(run_id: int, *, after_step: int = -1) -> list[StepMetric]:
     return _read(queries.step_metrics, run_id, after_step=after_step)
 
 
+def ids_of_same(conversations: tuple[Conversation, ...]) -> tuple[int, ...]:
+    """Return the ids of the stored conversations with the same messages, in the given order."""
+    return queries.ids_of_same(database(), conversations)
+
+
 def artifacts(run_id: int) -> list[Artifact]:
     """Return what a run left in its folder."""
     return _read(queries.artifacts, run_id)

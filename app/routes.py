@@ -10,3 +10,4 @@ SETTINGS = "views/settings.py"
 
 CONVERSATION_PARAM = "conversation"
 RUN_PARAM = "run"
+FROM_RUN_PARAM = "from_run"

@@ -20,6 +20,7 @@ from db.queries.runs import (
     step_metrics,
     turn_metrics,
 )
+from db.queries.same import ids_of_same
 from db.queries.settings import project_settings, user_settings
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "conversation_rows",
     "conversations",
     "count_conversations",
+    "ids_of_same",
     "local_user",
     "next_unscored",
     "overview",
