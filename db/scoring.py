@@ -43,7 +43,8 @@ def check_conversation(conversation: Conversation) -> None:
         raise DataError("there is no message", where=name, remedy="Add at least one message.")
     for number, message in enumerate(conversation.messages, start=1):
         where = f"{name}, message {number}"
-        if message.scores and message.role is not Role.ASSISTANT:
+        is_scored = bool(message.scores) or message.adjudicated is not None
+        if is_scored and message.role is not Role.ASSISTANT:
             raise DataError(
                 f"a {message.role} message carries a score",
                 where=where,
@@ -57,6 +58,7 @@ def check_conversation(conversation: Conversation) -> None:
             )
         _check_sampled(message, where)
         _check_scores(message.scores, where)
+        _check_scores(() if message.adjudicated is None else (message.adjudicated,), where)
     _check_scores(conversation.outcomes, f"{name}, outcome")
 
 

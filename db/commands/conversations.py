@@ -6,12 +6,19 @@ from dataclasses import replace
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 
-from db.commands.storing import Target, insert_conversations, message_row, store_scores
+from db.commands.storing import insert_conversations, message_row, store_scores, targets_of
 from db.engine import Database
 from db.enums import Role
 from db.errors import DataError, NotFoundError
 from db.hashing import content_hash
-from db.models import ConversationTable, MessageTable, ScoreTable, TagTable, now
+from db.models import (
+    AdjudicationTable,
+    ConversationTable,
+    MessageTable,
+    ScoreTable,
+    TagTable,
+    now,
+)
 from db.queries.loading import in_chunks, load_conversations
 from db.records import Conversation, Message
 from db.scoring import check_conversation
@@ -57,7 +64,9 @@ def duplicate_conversation(db: Database, conversation_id: int) -> int:
         copy = replace(
             original,
             title=f"{original.title} (copy)" if original.title else "",
-            messages=tuple(replace(message, scores=()) for message in original.messages),
+            messages=tuple(
+                replace(message, scores=(), adjudicated=None) for message in original.messages
+            ),
             outcomes=(),
             archived=False,
             created_at=None,
@@ -129,14 +138,13 @@ def _replace_messages(session: Session, conversation_id: int, messages: Sequence
             )
             session.add(row)
             session.flush()
-            target = Target(
-                conversation_id=conversation_id, message_id=row.id, scores=message.scores
-            )
-            store_scores(session, [target])
+            targets = targets_of(message, conversation_id=conversation_id, message_id=row.id)
+            store_scores(session, targets)
         else:
             _change_message(rows[message.id], message, position)
             if message.role is not Role.ASSISTANT:
-                session.execute(delete(ScoreTable).where(ScoreTable.message_id == message.id))
+                for table in (ScoreTable, AdjudicationTable):
+                    session.execute(delete(table).where(table.message_id == message.id))
 
 
 def _change_message(row: MessageTable, message: Message, position: int) -> None:

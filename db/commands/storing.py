@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from db.commands.users import user_ids
 from db.models import (
+    AdjudicationTable,
     Base,
     ConversationTable,
     EventTable,
@@ -25,11 +26,16 @@ from db.text import clean
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Scores that arrive with a message, or (message None) with a conversation as a whole."""
+    """Scores that arrive with a message, or (message None) with a conversation as a whole.
+
+    Attributes:
+        adjudicates: Whether this is the one score that was decided for the message.
+    """
 
     conversation_id: int
     message_id: int | None
     scores: tuple[Score, ...]
+    adjudicates: bool = False
 
 
 def insert_conversations(
@@ -105,10 +111,25 @@ def _insert_messages(session: Session, pairs: Sequence[tuple[int, Conversation]]
         for conversation_id, position, message_id in session.execute(statement):
             message_ids[conversation_id, position] = message_id
     return [
-        Target(conversation_id=id, message_id=message_ids[id, position], scores=message.scores)
+        target
         for id, c in pairs
         for position, message in enumerate(c.messages)
-        if message.scores
+        for target in targets_of(message, conversation_id=id, message_id=message_ids[id, position])
+    ]
+
+
+def targets_of(message: Message, *, conversation_id: int, message_id: int) -> list[Target]:
+    """Return where the scores of one message go: those of its raters, and the decided one."""
+    decided = () if message.adjudicated is None else (message.adjudicated,)
+    return [
+        Target(
+            conversation_id=conversation_id,
+            message_id=message_id,
+            scores=scores,
+            adjudicates=adjudicates,
+        )
+        for scores, adjudicates in ((message.scores, False), (decided, True))
+        if scores
     ]
 
 
@@ -140,6 +161,7 @@ def store_scores(session: Session, targets: Sequence[Target]) -> None:
     at = now()
     turns: list[dict[str, object]] = []
     wholes: list[dict[str, object]] = []
+    decided: list[dict[str, object]] = []
     events: list[dict[str, object]] = []
     for target, score, user_id in _with_users(targets, raters):
         entry: dict[str, object] = {
@@ -152,7 +174,8 @@ def store_scores(session: Session, targets: Sequence[Target]) -> None:
         if target.message_id is None:
             wholes.append({"conversation_id": target.conversation_id, **entry})
         else:
-            turns.append({"message_id": target.message_id, **entry})
+            rows = decided if target.adjudicates else turns
+            rows.append({"message_id": target.message_id, **entry})
         events.append(
             {
                 "user_id": user_id,
@@ -161,9 +184,15 @@ def store_scores(session: Session, targets: Sequence[Target]) -> None:
                 "new_value": float(score.value),
                 "new_note": score.note,
                 "undoable": False,
+                "adjudicates": target.adjudicates,
             }
         )
-    for table, rows in ((ScoreTable, turns), (OutcomeTable, wholes), (EventTable, events)):
+    for table, rows in (
+        (ScoreTable, turns),
+        (OutcomeTable, wholes),
+        (AdjudicationTable, decided),
+        (EventTable, events),
+    ):
         insert_rows(session, table, rows)
 
 

@@ -23,9 +23,22 @@ from db.formats.result import Format, Notes, RowError
 from db.records import IMPORTED_RATER, Conversation, Message, Score
 from db.text import clean_json
 
-_OWN_MESSAGE_KEYS = frozenset({"id", "scores", "model", "run_id", "token_ids", "logprobs"})
+_OWN_MESSAGE_KEYS = frozenset(
+    {"id", "scores", "adjudicated", "model", "run_id", "token_ids", "logprobs"}
+)
 _OWN_KEYS = frozenset(
-    {"id", "title", "system", "source", "tags", "outcomes", "created_at", "updated_at", "archived"}
+    {
+        "id",
+        "title",
+        "system",
+        "source",
+        "group",
+        "tags",
+        "outcomes",
+        "created_at",
+        "updated_at",
+        "archived",
+    }
 )
 _SCORE_KEYS = frozenset({"rater", "value", "note", "at"})
 _LARGEST_ID = 2**63 - 1
@@ -61,6 +74,7 @@ def _parse_row(row: object, notes: Notes) -> Conversation:
         title=optional_text(data, "title", ""),
         system=system,
         source=optional_text(data, "source", ""),
+        group=optional_text(data, "group", ""),
         tags=tuple(as_text(tag, f"tags[{index}]") for index, tag in enumerate(tags)),
         messages=require_messages(rest, "messages"),
         outcomes=_parse_scores(data, "outcomes", "", notes),
@@ -74,7 +88,8 @@ def _parse_message(data: JsonObject, path: str, notes: Notes) -> Message:
     remark_others(data, MESSAGE_KEYS | _OWN_MESSAGE_KEYS, "messages[]", notes)
     said = parse_message(data, path, notes)
     scores = said.scores + _parse_scores(data, "scores", path, notes)
-    if scores and said.role is not Role.ASSISTANT:
+    adjudicated = _parse_adjudicated(data, path, notes)
+    if (scores or adjudicated) and said.role is not Role.ASSISTANT:
         raise RowError(
             f"a {said.role} message carries a score",
             where=join(path, "scores"),
@@ -101,6 +116,7 @@ def _parse_message(data: JsonObject, path: str, notes: Notes) -> Message:
         tool_calls=said.tool_calls,
         tool_call_id=said.tool_call_id,
         scores=scores,
+        adjudicated=adjudicated,
         model=optional_text(data, "model", path) or None,
         run_id=_optional_id(data, "run_id", path),
         token_ids=token_ids,
@@ -116,23 +132,34 @@ def _parse_scores(data: JsonObject, key: str, path: str, notes: Notes) -> tuple[
         field = f"{join(path, key)}[{index}]"
         entry = as_object(value, field)
         remark_others(entry, _SCORE_KEYS, f"{key}[]", notes)
-        name = optional_text(entry, "rater", field)
-        rater = name if name.strip() else IMPORTED_RATER
-        if any(score.rater == rater for score in scores):
+        score = _parse_score(entry, field)
+        if any(other.rater == score.rater for other in scores):
             raise RowError(
-                f"{rater[:40]!r} scores it twice",
+                f"{score.rater[:40]!r} scores it twice",
                 where=join(field, "rater"),
                 remedy="Keep one score for each rater.",
             )
-        scores.append(
-            Score(
-                rater=rater,
-                value=as_score(required(entry, "value", field), join(field, "value")),
-                note=optional_text(entry, "note", field),
-                at=_optional_time(entry, "at", field),
-            )
-        )
+        scores.append(score)
     return tuple(scores)
+
+
+def _parse_adjudicated(data: JsonObject, path: str, notes: Notes) -> Score | None:
+    if data.get("adjudicated") is None:
+        return None
+    field = join(path, "adjudicated")
+    entry = as_object(data["adjudicated"], field)
+    remark_others(entry, _SCORE_KEYS, "adjudicated", notes)
+    return _parse_score(entry, field)
+
+
+def _parse_score(entry: JsonObject, field: str) -> Score:
+    name = optional_text(entry, "rater", field)
+    return Score(
+        rater=name if name.strip() else IMPORTED_RATER,
+        value=as_score(required(entry, "value", field), join(field, "value")),
+        note=optional_text(entry, "note", field),
+        at=_optional_time(entry, "at", field),
+    )
 
 
 def _optional_id(data: JsonObject, key: str, path: str) -> int | None:
@@ -213,6 +240,8 @@ def _write_row(conversation: Conversation) -> str:
         row["system"] = conversation.system
     if conversation.source:
         row["source"] = conversation.source
+    if conversation.group:
+        row["group"] = conversation.group
     if conversation.tags:
         row["tags"] = list(conversation.tags)
     row["messages"] = [_write_message(message) for message in conversation.messages]
@@ -235,6 +264,8 @@ def _write_message(message: Message) -> dict[str, Any]:
         entry["tool_calls"] = list(message.tool_calls)
     if message.scores:
         entry["scores"] = [_write_score(score) for score in message.scores]
+    if message.adjudicated is not None:
+        entry["adjudicated"] = _write_score(message.adjudicated)
     for key, value in (
         ("tool_call_id", message.tool_call_id),
         ("model", message.model),

@@ -105,4 +105,5 @@ def score_event(row: EventTable) -> ScoreEvent:
         old_note=row.old_note,
         new_note=row.new_note,
         at=row.at,
+        adjudicates=row.adjudicates,
     )

@@ -7,6 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.models import (
+    AdjudicationTable,
     ConversationTable,
     MessageTable,
     OutcomeTable,
@@ -62,6 +63,7 @@ def load_tags(session: Session, ids: Sequence[int]) -> dict[int, list[str]]:
 
 def _load_messages(session: Session, ids: Sequence[int]) -> dict[int, list[Message]]:
     scores = _load_scores(session, ids)
+    adjudicated = _load_adjudicated(session, ids)
     messages: dict[int, list[Message]] = defaultdict(list)
     statement = select(MessageTable).where(MessageTable.conversation_id.in_(ids))
     for row in session.scalars(statement.order_by(MessageTable.position)):
@@ -73,6 +75,7 @@ def _load_messages(session: Session, ids: Sequence[int]) -> dict[int, list[Messa
                 tool_calls=tuple(row.tool_calls or ()),
                 tool_call_id=row.tool_call_id,
                 scores=tuple(scores[row.id]),
+                adjudicated=adjudicated.get(row.id),
                 model=row.model,
                 run_id=row.run_id,
                 token_ids=None if row.token_ids is None else tuple(row.token_ids),
@@ -96,6 +99,19 @@ def _load_scores(session: Session, ids: Sequence[int]) -> dict[int, list[Score]]
             Score(rater=rater, value=row.value, note=row.note, at=row.updated_at)
         )
     return scores
+
+
+def _load_adjudicated(session: Session, ids: Sequence[int]) -> dict[int, Score]:
+    statement = (
+        select(AdjudicationTable, UserTable.name)
+        .join(UserTable, UserTable.id == AdjudicationTable.user_id)
+        .join(MessageTable, MessageTable.id == AdjudicationTable.message_id)
+        .where(MessageTable.conversation_id.in_(ids))
+    )
+    return {
+        row.message_id: Score(rater=decider, value=row.value, note=row.note, at=row.updated_at)
+        for row, decider in session.execute(statement)
+    }
 
 
 def _load_outcomes(session: Session, ids: Sequence[int]) -> dict[int, list[Score]]:

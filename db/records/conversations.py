@@ -37,6 +37,7 @@ class Message:
         tool_calls: The calls an assistant message makes, in OpenAI's JSON form.
         tool_call_id: For a tool message: the call it answers.
         scores: One per rater; only assistant messages carry any.
+        adjudicated: The score that was decided where raters disagreed; its rater is who decided.
         model: Name of the model that sampled this reply, None if it was typed or imported.
         run_id: Run whose adapter sampled this reply.
         token_ids: Sampled token ids, exactly as the policy emitted them, without the prompt.
@@ -49,6 +50,7 @@ class Message:
     tool_calls: tuple[dict[str, Any], ...] = ()
     tool_call_id: str | None = None
     scores: tuple[Score, ...] = ()
+    adjudicated: Score | None = None
     model: str | None = None
     run_id: int | None = None
     token_ids: tuple[int, ...] | None = None
@@ -62,6 +64,8 @@ class Conversation:
     Attributes:
         system: System prompt; empty if there is none. It is not repeated in `messages`.
         source: Where it came from ("typed", "example:negotiation", "import:file.jsonl", ...).
+        group: Key of the prompt that it answers together with other conversations (branches of a
+            tree, the two sides of a preference pair); empty if it stands alone.
         outcomes: Scores of the conversation as a whole, one per rater.
         group_key: Shared by conversations that answer the same prompt (branches of a tree, a
             preference pair), at most 64 characters; empty if it belongs to no such group.
@@ -72,6 +76,7 @@ class Conversation:
     title: str = ""
     system: str = ""
     source: str = ""
+    group: str = ""
     tags: tuple[str, ...] = ()
     outcomes: tuple[Score, ...] = ()
     created_at: datetime | None = None

@@ -12,6 +12,7 @@ class ScoreEvent:
         message_id: The scored turn; None if the conversation as a whole was scored.
         old_value: Value before the change; None if there was no score.
         new_value: Value after the change; None if the score was cleared.
+        adjudicates: Whether it changed the turn's decided score, not that person's own.
     """
 
     id: int
@@ -23,3 +24,4 @@ class ScoreEvent:
     old_note: str
     new_note: str
     at: datetime
+    adjudicates: bool = False
