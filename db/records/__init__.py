@@ -12,7 +12,7 @@ from db.records.conversations import (
     Message,
     Score,
 )
-from db.records.imports import ImportIssue, ImportReport
+from db.records.imports import ImportIssue, ImportReport, IssueOutcome
 from db.records.labels import ScoreEvent
 from db.records.overviews import (
     ConversationFilter,
@@ -21,7 +21,7 @@ from db.records.overviews import (
     Overview,
     ScoredFilter,
 )
-from db.records.runs import Artifact, Run, StepMetric, TurnMetric
+from db.records.runs import Artifact, NewTurnMetrics, Run, StepMetric, TurnMetric
 from db.records.settings import DEFAULT_KEYS, ProjectSettings, UserSettings
 from db.records.users import User
 
@@ -37,7 +37,9 @@ __all__ = [
     "ConversationRow",
     "ImportIssue",
     "ImportReport",
+    "IssueOutcome",
     "Message",
+    "NewTurnMetrics",
     "Overview",
     "ProjectSettings",
     "Run",

@@ -144,6 +144,7 @@ conversations = st.builds(
     title=storable,
     system=storable,
     source=storable,
+    group=storable,
     tags=st.lists(storable, max_size=3).map(tuple),
     outcomes=scores,
     created_at=times,
