@@ -96,6 +96,7 @@ def undo_score(db: Database, *, user_id: int) -> ScoreEvent | None:
         .where(
             EventTable.user_id == user_id,
             EventTable.undoable,
+            ~EventTable.adjudicates,
             EventTable.undoes_id.is_(None),
             ~select(inverse.id).where(inverse.undoes_id == EventTable.id).exists(),
         )
