@@ -2,9 +2,9 @@
 
 from db.models.adjudications import AdjudicationTable, AssignmentTable
 from db.models.base import Base, now
-from db.models.conversations import ConversationTable, MessageTable, TagTable
+from db.models.conversations import ConversationTable, MessageTable, MessageVersionTable, TagTable
 from db.models.imports import ImportedScoreTable, ImportTable
-from db.models.labels import EventTable, OutcomeTable, ReviewTable, ScoreTable
+from db.models.labels import EventTable, OutcomeTable, PendingNoteTable, ReviewTable, ScoreTable
 from db.models.runs import ArtifactTable, RunTable, StepMetricTable, TurnMetricTable
 from db.models.settings import ProjectSettingsTable, UserSettingsTable
 from db.models.users import RefusalTable, SessionTable, SignInFailureTable, UserTable
@@ -19,7 +19,9 @@ __all__ = [
     "ImportTable",
     "ImportedScoreTable",
     "MessageTable",
+    "MessageVersionTable",
     "OutcomeTable",
+    "PendingNoteTable",
     "ProjectSettingsTable",
     "RefusalTable",
     "ReviewTable",

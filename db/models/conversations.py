@@ -20,6 +20,8 @@ class ConversationTable(Base):
     """A conversation; its hash covers what was said, never what people think of it.
 
     Conversations that share a prompt (branches of a tree, a preference pair) have one `group_key`.
+    The counts repeat what messages and scores say, so that queues and tables need not count
+    (`db.commands.counting` keeps them).
     """
 
     __tablename__ = "conversations"
@@ -41,6 +43,11 @@ class ConversationTable(Base):
     import_id: Mapped[int | None] = mapped_column(ForeignKey("imports.id", ondelete="SET NULL"))
     created_at: Mapped[datetime] = mapped_column(default=now)
     updated_at: Mapped[datetime] = mapped_column(default=now)
+    turns: Mapped[int] = mapped_column(default=0)
+    scored_turns: Mapped[int] = mapped_column(default=0)
+    score_count: Mapped[int] = mapped_column(default=0)
+    mean_score: Mapped[float | None]
+    uncertainty: Mapped[float | None]
 
 
 class TagTable(Base):
@@ -76,3 +83,20 @@ class MessageTable(Base):
     run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id", ondelete="SET NULL"))
     token_ids: Mapped[list[int] | None] = mapped_column(CleanJson())
     logprobs: Mapped[list[float] | None] = mapped_column(CleanJson())
+
+
+class MessageVersionTable(Base):
+    """What a scored message said before somebody edited it, and whether its scores were kept."""
+
+    __tablename__ = "message_versions"
+    __table_args__ = (Index(None, "message_id"), NEVER_REUSE_IDS)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    message_id: Mapped[int] = mapped_column(ForeignKey("messages.id", ondelete="CASCADE"))
+    role: Mapped[Role]
+    content: Mapped[str]
+    tool_calls: Mapped[list[dict[str, Any]] | None] = mapped_column(CleanJson())
+    model: Mapped[str | None]
+    scores_kept: Mapped[bool]
+    replaced_by: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    replaced_at: Mapped[datetime] = mapped_column(default=now)

@@ -6,6 +6,7 @@ from sqlalchemy import (
     CheckConstraint,
     ForeignKey,
     Index,
+    String,
     UniqueConstraint,
     false,
 )
@@ -57,8 +58,25 @@ class OutcomeTable(Base):
     updated_at: Mapped[datetime] = mapped_column(default=now)
 
 
+class PendingNoteTable(Base):
+    """A note that was written before its score; the score takes it over."""
+
+    __tablename__ = "pending_notes"
+
+    message_id: Mapped[int] = mapped_column(
+        ForeignKey("messages.id", ondelete="CASCADE"), primary_key=True
+    )
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
+    )
+    note: Mapped[str]
+
+
 class ReviewTable(Base):
-    """Where a conversation stands in one user's queue. No row means: open."""
+    """Where a conversation stands in one user's queue, and how many of its turns they scored.
+
+    No row means: open, and nothing scored.
+    """
 
     __tablename__ = "reviews"
     __table_args__ = (Index(None, "user_id", "state"),)
@@ -70,15 +88,20 @@ class ReviewTable(Base):
         ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
     )
     state: Mapped[ReviewState]
+    scored_turns: Mapped[int] = mapped_column(default=0)
     updated_at: Mapped[datetime] = mapped_column(default=now)
 
 
 class EventTable(Base):
-    """The append-only log of score changes; rows go only when what they speak of is deleted.
+    """The append-only log of changes; rows go only when what they speak of is deleted.
 
-    `undoes_id` marks an event that took another one back. Scores that arrived with a new
-    conversation are logged as not `undoable`: undo takes back what a person did by hand. An event
-    that `adjudicates` changed the decided score of a turn and not that person's own.
+    An event changes the score of a turn, of the whole conversation (no message), or where the
+    conversation stands in the queue (`new_state`). An undo is an event that points at what it took
+    back (`undoes_id`), a redo one that points at the undo; both are undone and redone in turn.
+    Scores that arrived with a new conversation are logged as not `undoable`: undo takes back what
+    a person did by hand. Events with one `batch` were one action. `changed_by` is who did it where
+    that is not the rater. An event that `adjudicates` changed the decided score of a turn and not
+    that person's own.
     """
 
     __tablename__ = "events"
@@ -101,4 +124,9 @@ class EventTable(Base):
     undoable: Mapped[bool] = mapped_column(default=True)
     adjudicates: Mapped[bool] = mapped_column(default=False, server_default=false())
     undoes_id: Mapped[int | None] = mapped_column(ForeignKey("events.id", ondelete="CASCADE"))
+    is_undo: Mapped[bool] = mapped_column(default=False, server_default=false())
+    old_state: Mapped[ReviewState | None]
+    new_state: Mapped[ReviewState | None]
+    batch: Mapped[str | None] = mapped_column(String(32))
+    changed_by: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     at: Mapped[datetime] = mapped_column(default=now)

@@ -61,7 +61,15 @@ ROWS_SINCE: dict[str, list[str]] = {
         "INSERT INTO user_settings (user_id, content, updated_at)"
         ' VALUES (1, \'{"keys": {"skip": "K"}}\', \'2026-01-01 10:00:00.000000\')',
     ],
-    "0004": [],
+    "0004": [
+        "INSERT INTO adjudications (message_id, user_id, value, note, created_at, updated_at)"
+        " VALUES (2, 1, 0.5, '', '2026-01-01 10:00:00.000000', '2026-01-01 10:00:00.000000')",
+        "INSERT INTO message_versions (id, message_id, role, content, scores_kept, replaced_at)"
+        " VALUES (4, 2, 'assistant', 'hey', true, '2026-01-01 10:00:00.000000')",
+        "UPDATE conversations SET turns = 1, scored_turns = 1, score_count = 1, mean_score = 0.0",
+        "INSERT INTO reviews (conversation_id, user_id, state, scored_turns, updated_at)"
+        " VALUES (7, 1, 'open', 1, '2026-01-01 10:00:00.000000')",
+    ],
     "0005": [],
     "0006": [],
 }
