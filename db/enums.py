@@ -63,7 +63,10 @@ class ReviewState(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """Where a run stands: queued -> starting -> running (-> stopping) -> one of the three ends."""
+    """Where a run stands: queued -> starting -> running (-> stopping) -> one of the four ends.
+
+    `interrupted` is the end of a run whose machine went down under it: nothing is wrong with it.
+    """
 
     QUEUED = "queued"
     STARTING = "starting"
@@ -72,6 +75,7 @@ class RunStatus(StrEnum):
     FINISHED = "finished"
     FAILED = "failed"
     STOPPED = "stopped"
+    INTERRUPTED = "interrupted"
 
     @property
     def has_process(self) -> bool:
@@ -81,7 +85,20 @@ class RunStatus(StrEnum):
     @property
     def has_ended(self) -> bool:
         """Whether nothing more will happen by itself."""
-        return self in (RunStatus.FINISHED, RunStatus.FAILED, RunStatus.STOPPED)
+        return self is RunStatus.FINISHED or self.can_resume
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether it ended before its time, so that it may go on from its last checkpoint."""
+        return self in (RunStatus.FAILED, RunStatus.STOPPED, RunStatus.INTERRUPTED)
+
+
+class StopStage(StrEnum):
+    """How far a stop has gone: the run is asked, then its process told to end, then killed."""
+
+    ASKED = "asked"
+    TERMINATED = "terminated"
+    KILLED = "killed"
 
 
 class ImportState(StrEnum):
@@ -106,11 +123,14 @@ class ErrorKind(StrEnum):
 
     OUT_OF_MEMORY = "out_of_memory"
     MODEL = "model"
+    CHAT_TEMPLATE = "chat_template"
     BAD_DATA = "bad_data"
     BAD_CONFIG = "bad_config"
     NOT_A_NUMBER = "not_a_number"
     DISK_FULL = "disk_full"
     KILLED = "killed"
+    INTERRUPTED = "interrupted"
+    FOLDER_GONE = "folder_gone"
     UNEXPECTED = "unexpected"
 
 

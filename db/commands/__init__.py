@@ -15,12 +15,18 @@ from db.commands.figures import (
     discard_metrics_after,
 )
 from db.commands.run_life import (
+    advance_stop,
     begin_run,
-    claim_next_run,
+    claim_notice,
     end_run,
     heartbeat,
     record_process,
     request_stop,
+)
+from db.commands.run_queue import (
+    claim_next_run,
+    move_waiting_run,
+    release_run,
     requeue_run,
 )
 from db.commands.runs import create_run, delete_run, rename_run, set_snapshot
@@ -33,9 +39,11 @@ __all__ = [
     "add_conversations",
     "add_step_metric",
     "add_turn_metrics",
+    "advance_stop",
     "begin_run",
     "change_project_settings",
     "claim_next_run",
+    "claim_notice",
     "create_run",
     "delete_conversations",
     "delete_run",
@@ -43,7 +51,9 @@ __all__ = [
     "duplicate_conversation",
     "end_run",
     "heartbeat",
+    "move_waiting_run",
     "record_process",
+    "release_run",
     "rename_run",
     "request_stop",
     "requeue_run",

@@ -78,7 +78,11 @@ def _upsert(
     if not values:
         return
     with db.session() as session:
-        get_run(session, run_id)
+        run = get_run(session, run_id)
+        if table is TurnMetricTable:
+            for number, entry in enumerate(values, start=run.metric_rows + 1):
+                entry["number"] = number
+            run.metric_rows += len(values)
         session.execute(_insert_or_replace(session, table), values)
 
 

@@ -1,72 +1,39 @@
 """A run's way from queued to its end; every step checks the state it starts from."""
 
-from sqlalchemy import select
-
 from db.commands.runs import get_run
 from db.engine import Database
-from db.enums import ErrorKind, RunStatus
+from db.enums import ErrorKind, RunStatus, StopStage
 from db.errors import ConflictError
-from db.models import RunTable, now
+from db.models import now
 from db.queries.runs import run_record
 from db.records import Run
 
 
-def claim_next_run(db: Database) -> Run | None:
-    """Turn the run that has waited longest into a starting one, if no run has a process.
-
-    One transaction: of two processes that claim at once, one gets the run, the other None.
-    """
-    busy = [status for status in RunStatus if status.has_process]
-    with db.session() as session:
-        if session.scalars(select(RunTable.id).where(RunTable.status.in_(busy)).limit(1)).first():
-            return None
-        row = session.scalars(
-            select(RunTable)
-            .where(RunTable.status == RunStatus.QUEUED, RunTable.snapshot_sha256 != "")
-            .order_by(RunTable.queued_at, RunTable.id)
-            .limit(1)
-        ).one_or_none()
-        if row is None:
-            return None
-        row.status = RunStatus.STARTING
-        row.heartbeat_at = now()
-        row.pid = row.process_started_at = None
-        return run_record(row)
-
-
-def requeue_run(db: Database, run_id: int) -> Run:
-    """Queue a failed or stopped run again, as its next attempt.
-
-    Raises:
-        NotFoundError: if the run does not exist (any more).
-        ConflictError: if it is in another state.
-    """
-    with db.session() as session:
-        row = get_run(session, run_id)
-        if row.status not in (RunStatus.FAILED, RunStatus.STOPPED):
-            raise ConflictError(
-                f"the run is {row.status} and cannot be resumed",
-                where=f"run {run_id}",
-                remedy="Only failed and stopped runs can go on from their last checkpoint.",
-            )
-        row.status = RunStatus.QUEUED
-        row.attempt += 1
-        row.error_kind, row.error_text, row.message = None, "", ""
-        row.stop_requested_at = row.ended_at = row.heartbeat_at = None
-        row.pid = row.process_started_at = None
-        row.queued_at = now()
-        return run_record(row)
-
-
-def record_process(db: Database, run_id: int, *, pid: int, process_started_at: float) -> None:
+def record_process(
+    db: Database, run_id: int, *, pid: int, process_started_at: float, machine: str = ""
+) -> bool:
     """Store which process runs it.
 
+    Args:
+        db: The database.
+        run_id: Which run.
+        pid: The process, by its id,
+        process_started_at: and by when it started.
+        machine: The machine that it runs on.
+
+    Returns:
+        Whether it was stored: the process of a run that has ended, or waits again, is none.
+
     Raises:
         NotFoundError: if the run does not exist (any more).
     """
     with db.session() as session:
         row = get_run(session, run_id)
-        row.pid, row.process_started_at, row.heartbeat_at = pid, process_started_at, now()
+        if not row.status.has_process:
+            return False
+        row.machine, row.pid, row.process_started_at = machine, pid, process_started_at
+        row.heartbeat_at = now()
+        return True
 
 
 def begin_run(db: Database, run_id: int) -> None:
@@ -119,10 +86,24 @@ def request_stop(db: Database, run_id: int) -> Run:
         row = get_run(session, run_id)
         if row.status is RunStatus.QUEUED:
             row.status = RunStatus.STOPPED
-            row.stop_requested_at = row.ended_at = now()
-        elif row.status.has_process:
+            row.stop_requested_at = row.ended_at = row.notified_at = now()
+        elif row.status.has_process and row.stop_stage is None:
             row.status = RunStatus.STOPPING
-            row.stop_requested_at = row.stop_requested_at or now()
+            row.stop_stage = StopStage.ASKED
+            row.stop_requested_at = row.stop_stage_at = now()
+        return run_record(row)
+
+
+def advance_stop(db: Database, run_id: int, stage: StopStage) -> Run:
+    """Say that a stop has reached a stage, or anew that it is there: its time counts from now.
+
+    Raises:
+        NotFoundError: if the run does not exist (any more).
+    """
+    with db.session() as session:
+        row = get_run(session, run_id)
+        if row.status is RunStatus.STOPPING:
+            row.stop_stage, row.stop_stage_at = stage, now()
         return run_record(row)
 
 
@@ -134,7 +115,7 @@ def end_run(
     error_kind: ErrorKind | None = None,
     error_text: str = "",
 ) -> bool:
-    """End a run as finished, failed or stopped, unless it has ended already.
+    """End a run as finished, failed, stopped or interrupted, unless it has ended already.
 
     Returns:
         Whether this call ended it.
@@ -150,6 +131,20 @@ def end_run(
         if row.status.has_ended:
             return False
         row.status, row.error_kind, row.error_text = status, error_kind, error_text
-        row.pid = row.process_started_at = None
+        row.claimed_by, row.machine, row.pid, row.process_started_at = "", "", None, None
         row.ended_at = now()
+        return True
+
+
+def claim_notice(db: Database, run_id: int) -> bool:
+    """Take it upon the caller to tell the world that a run has ended; only one caller is told yes.
+
+    Raises:
+        NotFoundError: if the run does not exist (any more).
+    """
+    with db.session() as session:
+        row = get_run(session, run_id)
+        if not row.status.has_ended or row.notified_at is not None:
+            return False
+        row.notified_at = now()
         return True

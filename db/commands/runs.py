@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.engine import Database
@@ -21,6 +21,7 @@ def create_run(
     conversations: int,
     turns: int,
     start_token: str,
+    device: str = "",
 ) -> Run:
     """Create a queued run; it can be claimed once its snapshot is set.
 
@@ -33,6 +34,7 @@ def create_run(
         turns: How many assistant turns they have.
         start_token: Made once for each form that people submit: the same token again (a double
             click, a repeated request) returns the run that exists.
+        device: "cpu" or "cuda": what it will compute on.
     """
     with db.session() as session:
         row = session.scalars(
@@ -46,6 +48,8 @@ def create_run(
                 conversations=conversations,
                 turns=turns,
                 start_token=start_token,
+                device=device,
+                queue_place=(session.scalar(select(func.max(RunTable.queue_place))) or 0) + 1,
             )
             session.add(row)
             session.flush()

@@ -8,7 +8,16 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase
 
 from db.columns import CleanText, UtcDateTime, enum_column
-from db.enums import ArtifactKind, ErrorKind, ImportState, ReviewState, Role, RunStatus, UserRole
+from db.enums import (
+    ArtifactKind,
+    ErrorKind,
+    ImportState,
+    ReviewState,
+    Role,
+    RunStatus,
+    StopStage,
+    UserRole,
+)
 
 NEVER_REUSE_IDS = {"sqlite_autoincrement": True}
 """Addresses and run folders carry ids, so the id of a deleted row must not come back."""
@@ -38,6 +47,7 @@ class Base(DeclarativeBase):
         Role: enum_column(Role),
         ReviewState: enum_column(ReviewState),
         RunStatus: enum_column(RunStatus),
+        StopStage: enum_column(StopStage),
         ImportState: enum_column(ImportState),
         ErrorKind: enum_column(ErrorKind),
         ArtifactKind: enum_column(ArtifactKind),

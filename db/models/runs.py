@@ -12,20 +12,22 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.columns import CleanJson
-from db.enums import ArtifactKind, ErrorKind, RunStatus
+from db.enums import ArtifactKind, ErrorKind, RunStatus, StopStage
 from db.models.base import NEVER_REUSE_IDS, Base, now
 
 
 class RunTable(Base):
     """A training run.
 
-    `start_token` makes two clicks on Start one run; `queued_at` orders those that wait.
+    `start_token` makes two clicks on Start one run; `queue_place` orders those that wait, smallest
+    first, whatever a clock says. `claimed_by` is the process that is about to start it, and
+    `metric_rows` counts every row of turn metrics ever written.
     """
 
     __tablename__ = "runs"
     __table_args__ = (
         UniqueConstraint("start_token"),
-        Index(None, "status", "queued_at"),
+        Index(None, "status", "queue_place"),
         NEVER_REUSE_IDS,
     )
 
@@ -34,15 +36,21 @@ class RunTable(Base):
     status: Mapped[RunStatus] = mapped_column(default=RunStatus.QUEUED)
     config: Mapped[dict[str, Any]] = mapped_column(CleanJson())
     base_model: Mapped[str]
+    device: Mapped[str] = mapped_column(default="")
     conversations: Mapped[int]
     turns: Mapped[int]
     start_token: Mapped[str]
     snapshot_sha256: Mapped[str] = mapped_column(default="")
     attempt: Mapped[int] = mapped_column(default=1)
+    queue_place: Mapped[int] = mapped_column(default=0)
+    claimed_by: Mapped[str] = mapped_column(default="")
+    machine: Mapped[str] = mapped_column(default="")
     pid: Mapped[int | None]
     process_started_at: Mapped[float | None]
     heartbeat_at: Mapped[datetime | None]
     stop_requested_at: Mapped[datetime | None]
+    stop_stage: Mapped[StopStage | None]
+    stop_stage_at: Mapped[datetime | None]
     progress: Mapped[float] = mapped_column(default=0.0)
     message: Mapped[str] = mapped_column(default="")
     error_kind: Mapped[ErrorKind | None]
@@ -51,12 +59,18 @@ class RunTable(Base):
     queued_at: Mapped[datetime] = mapped_column(default=now)
     started_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]
+    notified_at: Mapped[datetime | None]
+    metric_rows: Mapped[int] = mapped_column(default=0)
 
 
 class TurnMetricTable(Base):
-    """One turn's figures in one optimiser step (see `db.records.TurnMetric`)."""
+    """One turn's figures in one optimiser step (see `db.records.TurnMetric`).
+
+    `number` grows with each row that is written, so that a reader can ask for what is new.
+    """
 
     __tablename__ = "turn_metrics"
+    __table_args__ = (Index(None, "run_id", "number"),)
 
     run_id: Mapped[int] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
     step: Mapped[int] = mapped_column(primary_key=True)
@@ -75,6 +89,7 @@ class TurnMetricTable(Base):
     kl_mean: Mapped[float]
     logprob_mean: Mapped[float]
     kl_base: Mapped[float | None]
+    number: Mapped[int] = mapped_column(default=0)
 
 
 class StepMetricTable(Base):
@@ -93,6 +108,9 @@ class StepMetricTable(Base):
     tokens_per_s: Mapped[float]
     memory_bytes: Mapped[int] = mapped_column(BigInteger())
     seconds: Mapped[float]
+    attempt: Mapped[int] = mapped_column(default=1)
+    cpu_percent: Mapped[float | None]
+    gpu_percent: Mapped[float | None]
 
 
 class ArtifactTable(Base):

@@ -13,9 +13,11 @@ from db.queries.labelling import next_unscored, review_state, score_events
 from db.queries.overview import local_user, overview
 from db.queries.runs import (
     artifacts,
+    new_turn_metrics,
     queue_position,
     run,
     runs,
+    runs_ended_after,
     runs_with_status,
     step_metrics,
     turn_metrics,
@@ -34,6 +36,7 @@ __all__ = [
     "count_conversations",
     "ids_of_same",
     "local_user",
+    "new_turn_metrics",
     "next_unscored",
     "overview",
     "project_settings",
@@ -41,6 +44,7 @@ __all__ = [
     "review_state",
     "run",
     "runs",
+    "runs_ended_after",
     "runs_with_status",
     "score_events",
     "step_metrics",

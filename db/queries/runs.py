@@ -1,12 +1,14 @@
 """Reading runs and their figures."""
 
+from datetime import datetime
+
 from sqlalchemy import select
 
 from db.engine import Database
 from db.enums import RunStatus
 from db.errors import NotFoundError
 from db.models import ArtifactTable, RunTable, StepMetricTable, TurnMetricTable
-from db.records import Artifact, Run, StepMetric, TurnMetric
+from db.records import Artifact, NewTurnMetrics, Run, StepMetric, TurnMetric
 
 
 def run(db: Database, run_id: int) -> Run:
@@ -35,15 +37,26 @@ def runs_with_status(db: Database, *statuses: RunStatus) -> list[Run]:
     statement = (
         select(RunTable)
         .where(RunTable.status.in_(statuses))
-        .order_by(RunTable.queued_at, RunTable.id)
+        .order_by(RunTable.queue_place, RunTable.id)
+    )
+    with db.read_session() as session:
+        return [run_record(row) for row in session.scalars(statement)]
+
+
+def runs_ended_after(db: Database, moment: datetime) -> list[Run]:
+    """Return the runs that have ended since a moment, the latest end first."""
+    statement = (
+        select(RunTable).where(RunTable.ended_at > moment).order_by(RunTable.ended_at.desc())
     )
     with db.read_session() as session:
         return [run_record(row) for row in session.scalars(statement)]
 
 
 def queue_position(db: Database, run_id: int) -> int | None:
-    """Return how many runs wait before this one, None if it does not wait."""
-    waiting = [run.id for run in runs_with_status(db, RunStatus.QUEUED)]
+    """Return how many runs wait for the same device before this one; None if it does not wait."""
+    queued = runs_with_status(db, RunStatus.QUEUED)
+    device = next((run.device for run in queued if run.id == run_id), None)
+    waiting = [run.id for run in queued if run.device == device]
     return waiting.index(run_id) if run_id in waiting else None
 
 
@@ -57,6 +70,32 @@ def turn_metrics(db: Database, run_id: int, *, after_step: int = -1) -> list[Tur
     )
     with db.read_session() as session:
         return [TurnMetric(**row) for row in session.execute(statement).mappings()]
+
+
+def new_turn_metrics(db: Database, run_id: int, *, mark: int = 0) -> NewTurnMetrics:
+    """Return the run's per-turn figures that were written behind a mark, oldest first.
+
+    A row that was measured again is written again, and so comes again; after a resume
+    (`Run.attempt`) begin anew at mark 0.
+
+    Args:
+        db: The database.
+        run_id: Which run.
+        mark: The mark of the last answer; 0 asks for all rows.
+    """
+    fields = [TurnMetricTable.__table__.c[name] for name in TurnMetric.__dataclass_fields__]
+    statement = (
+        select(TurnMetricTable.number, *fields)
+        .where(TurnMetricTable.run_id == run_id, TurnMetricTable.number > mark)
+        .order_by(TurnMetricTable.number)
+    )
+    with db.read_session() as session:
+        found = session.execute(statement).all()
+    rows = tuple(
+        TurnMetric(**dict(zip(TurnMetric.__dataclass_fields__, values, strict=True)))
+        for _, *values in found
+    )
+    return NewTurnMetrics(rows=rows, mark=found[-1][0] if found else mark)
 
 
 def step_metrics(db: Database, run_id: int, *, after_step: int = -1) -> list[StepMetric]:
@@ -98,14 +137,19 @@ def run_record(row: RunTable) -> Run:
         status=row.status,
         config=row.config,
         base_model=row.base_model,
+        device=row.device,
         conversations=row.conversations,
         turns=row.turns,
         snapshot_sha256=row.snapshot_sha256,
         attempt=row.attempt,
+        claimed_by=row.claimed_by,
+        machine=row.machine,
         pid=row.pid,
         process_started_at=row.process_started_at,
         heartbeat_at=row.heartbeat_at,
         stop_requested_at=row.stop_requested_at,
+        stop_stage=row.stop_stage,
+        stop_stage_at=row.stop_stage_at,
         progress=row.progress,
         message=row.message,
         error_kind=row.error_kind,
@@ -113,6 +157,7 @@ def run_record(row: RunTable) -> Run:
         created_at=row.created_at,
         started_at=row.started_at,
         ended_at=row.ended_at,
+        metric_rows=row.metric_rows,
     )
 
 

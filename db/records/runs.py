@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from db.enums import ArtifactKind, ErrorKind, RunStatus
+from db.enums import ArtifactKind, ErrorKind, RunStatus, StopStage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,11 +13,17 @@ class Run:
 
     Attributes:
         config: The frozen training configuration as JSON data (`trainer.config.TrainConfig`).
+        device: "cpu" or "cuda": what it computes on; one run at a time has each of them.
         snapshot_sha256: Hash of `data.jsonl` in the run's folder, the frozen copy of its data.
         attempt: 1 for the first process, one more for each resume.
-        pid: Process id of the run, with `process_started_at` (seconds since the epoch as the
-            operating system counts them) to tell a reused id from the real one.
+        claimed_by: The process that is about to start it, while it is `starting`.
+        machine: The machine, and which start of it, that `pid` means a process on.
+        pid: Process id of the run, with `process_started_at` (as the operating system counts it)
+            to tell a reused id from the real one.
         heartbeat_at: When the run last said that it lives.
+        stop_stage: How far a stop has gone, None if nobody asked for one; since `stop_stage_at`.
+        metric_rows: How many rows of turn metrics were written so far: more than a reader knows
+            of means that there is something new.
         progress: Share of the work done, 0 to 1.
         message: What it is doing now, in words.
     """
@@ -27,14 +33,19 @@ class Run:
     status: RunStatus
     config: dict[str, Any]
     base_model: str
+    device: str
     conversations: int
     turns: int
     snapshot_sha256: str
     attempt: int
+    claimed_by: str
+    machine: str
     pid: int | None
     process_started_at: float | None
     heartbeat_at: datetime | None
     stop_requested_at: datetime | None
+    stop_stage: StopStage | None
+    stop_stage_at: datetime | None
     progress: float
     message: str
     error_kind: ErrorKind | None
@@ -42,6 +53,7 @@ class Run:
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    metric_rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +104,10 @@ class StepMetric:
         tokens_per_s: Tokens sent through the model, forward and backward, per second.
         memory_bytes: Peak resident memory of the process (CPU) or of the device (CUDA) so far.
         seconds: Wall time of the step.
+        attempt: Which attempt of the run took it.
+        cpu_percent: How busy the process kept all cores of the machine during the step, 0 to 100;
+            None where it was not measured.
+        gpu_percent: How much of the time the device was busy, 0 to 100; None without a GPU.
     """
 
     step: int
@@ -104,6 +120,17 @@ class StepMetric:
     tokens_per_s: float
     memory_bytes: int
     seconds: float
+    attempt: int = 1
+    cpu_percent: float | None = None
+    gpu_percent: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTurnMetrics:
+    """Rows of turn metrics behind a mark, and the mark to ask behind next time."""
+
+    rows: tuple[TurnMetric, ...]
+    mark: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
