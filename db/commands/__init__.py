@@ -1,6 +1,8 @@
 """Everything that changes the database: each command is one transaction."""
 
 from db.commands.adding import add_conversation, add_conversations
+from db.commands.adjudication import adjudicate, undo_adjudication
+from db.commands.assigning import assign, distribute, unassign
 from db.commands.conversations import (
     delete_conversations,
     duplicate_conversation,
@@ -39,7 +41,9 @@ __all__ = [
     "add_conversations",
     "add_step_metric",
     "add_turn_metrics",
+    "adjudicate",
     "advance_stop",
+    "assign",
     "begin_run",
     "change_project_settings",
     "claim_next_run",
@@ -48,6 +52,7 @@ __all__ = [
     "delete_conversations",
     "delete_run",
     "discard_metrics_after",
+    "distribute",
     "duplicate_conversation",
     "end_run",
     "heartbeat",
@@ -64,6 +69,8 @@ __all__ = [
     "set_score",
     "set_snapshot",
     "set_tags",
+    "unassign",
+    "undo_adjudication",
     "undo_score",
     "update_conversation",
 ]

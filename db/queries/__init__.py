@@ -1,5 +1,6 @@
 """Everything that is read from the database: a `Database` in, frozen records out."""
 
+from db.queries.assigning import assigned_names, is_assigned_to, workloads
 from db.queries.conversations import (
     all_sources,
     all_tags,
@@ -29,12 +30,14 @@ __all__ = [
     "all_sources",
     "all_tags",
     "artifacts",
+    "assigned_names",
     "conversation",
     "conversation_ids",
     "conversation_rows",
     "conversations",
     "count_conversations",
     "ids_of_same",
+    "is_assigned_to",
     "local_user",
     "new_turn_metrics",
     "next_unscored",
@@ -50,4 +53,5 @@ __all__ = [
     "step_metrics",
     "turn_metrics",
     "user_settings",
+    "workloads",
 ]

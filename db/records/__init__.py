@@ -13,7 +13,7 @@ from db.records.conversations import (
     Score,
 )
 from db.records.imports import ImportIssue, ImportReport, IssueOutcome
-from db.records.labels import ScoreEvent
+from db.records.labels import ScoreEvent, Workload
 from db.records.overviews import (
     ConversationFilter,
     ConversationOrder,
@@ -50,4 +50,5 @@ __all__ = [
     "TurnMetric",
     "User",
     "UserSettings",
+    "Workload",
 ]

@@ -25,3 +25,17 @@ class ScoreEvent:
     new_note: str
     at: datetime
     adjudicates: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What one person was asked to score.
+
+    Attributes:
+        assigned: Conversations.
+        handled: How many of them they have marked done, skipped or flagged.
+    """
+
+    rater: str
+    assigned: int
+    handled: int
