@@ -54,7 +54,7 @@ def distribute(db: Database, ids: Sequence[int], user_ids: Sequence[int], *, rat
     """Share conversations out, so that each gets its raters and people get equally many.
 
     Those who were asked before, or have scored a turn without being asked, count. Each missing
-    rater is the one among `user_ids` with the fewest conversations so far.
+    rater is the one among `user_ids` who has the fewest of these conversations so far.
 
     Args:
         db: The database.
@@ -70,7 +70,7 @@ def distribute(db: Database, ids: Sequence[int], user_ids: Sequence[int], *, rat
         people = _existing_people(session, user_ids)
         asked = _assigned(session, there)
         scorers = _scorers(session, there)
-        load = Counter({user: 0 for user in people})
+        load = Counter(dict.fromkeys(people, 0))
         for users in asked.values():
             load.update(user for user in users if user in load)
         fresh: list[tuple[int, int]] = []

@@ -1,6 +1,6 @@
 """Everything that is read from the database: a `Database` in, frozen records out."""
 
-from db.queries.assigning import assigned_names, is_assigned_to, workloads
+from db.queries.assigning import assigned_names, workloads
 from db.queries.conversations import (
     all_sources,
     all_tags,
@@ -37,7 +37,6 @@ __all__ = [
     "conversations",
     "count_conversations",
     "ids_of_same",
-    "is_assigned_to",
     "local_user",
     "new_turn_metrics",
     "next_unscored",
