@@ -24,7 +24,7 @@ from trainer.estimate import Estimate
 
 COUNTED_FIELDS = (
     *("preset", "base_model", "rendering", "max_context_tokens", "credit"),
-    *("held_out", "seed"),
+    *("aggregation", "rater", "held_out", "seed"),
 )
 """The settings that token counts depend on; changing another one keeps the counts."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self, get_type_hints
 
+from db.enums import Aggregation
 from trainer.choices import (
     BasePrecision,
     CreditMode,
@@ -72,6 +73,16 @@ class TrainConfig:
         limits=Limits(low=8, high=131072),
     )
 
+    aggregation: Aggregation = setting(
+        Aggregation.ADJUDICATED,
+        "Scores of several people",
+        "Which number a turn gets that several people scored. adjudicated: the score that was "
+        "decided for it, else the mean. mean, median: of all its scores. one_rater: that of one "
+        "person; what they did not score has none.",
+    )
+    rater: str = setting(
+        "", "Rater", "Whose scores count under one_rater; without effect otherwise."
+    )
     credit: CreditMode = setting(
         CreditMode.RETURN_TO_GO,
         "Credit",
@@ -274,6 +285,12 @@ class TrainConfig:
                     remedy=f"It must be {limits}.",
                 )
             object.__setattr__(self, field.name, value)
+        if self.aggregation is Aggregation.ONE_RATER and not self.rater.strip():
+            raise ConfigError(
+                "it is not said whose scores count",
+                where="setting rater",
+                remedy="Name the rater, or choose another way to put scores together.",
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON data; `from_json` is its inverse."""

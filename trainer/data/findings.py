@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from db.records import Conversation
 from trainer.choices import CreditMode, Rendering
 from trainer.config import TrainConfig
+from trainer.data.rewards import aggregate
 from trainer.data.turns import Turn, held_out_turns, trainable_turns
 
 FEW = 5
@@ -161,7 +162,11 @@ def _finding_of_outcomes(
     if config.credit not in (CreditMode.RETURN_TO_GO, CreditMode.OUTCOME):
         return None
     trained = {turn.conversation for turn in turns if turn.credit.advantage is not None}
-    with_outcome = sum(bool(conversations[index].outcomes) for index in trained)
+    with_outcome = sum(
+        aggregate(conversations[index].outcomes, aggregation=config.aggregation, rater=config.rater)
+        is not None
+        for index in trained
+    )
     if not config.outcome_weight or with_outcome in (0, len(trained)):
         return None
     text = (

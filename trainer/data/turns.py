@@ -77,7 +77,10 @@ def build_turns(
     Raises:
         ChatTemplateError: if the model has no chat template, or it refuses a conversation.
     """
-    rewards = [conversation_rewards(conversation) for conversation in conversations]
+    rewards = [
+        conversation_rewards(conversation, aggregation=config.aggregation, rater=config.rater)
+        for conversation in conversations
+    ]
     credits, held_out = _split_credit(rewards, config)
     turns: list[Turn] = []
     for index, (conversation, credit) in enumerate(zip(conversations, credits, strict=True)):
