@@ -1,13 +1,17 @@
 """Inserting conversations and arriving scores in bulk, inside the caller's transaction."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from sqlalchemy import Table, insert, select
+from sqlalchemy import Table, insert
 from sqlalchemy.orm import Session
 
+from db.commands.counting import counts_of, recount
+from db.commands.numbering import reserve_ids
 from db.commands.users import user_ids
+from db.enums import ReviewState
 from db.models import (
     AdjudicationTable,
     Base,
@@ -15,11 +19,11 @@ from db.models import (
     EventTable,
     MessageTable,
     OutcomeTable,
+    ReviewTable,
     ScoreTable,
     TagTable,
     now,
 )
-from db.queries.loading import in_chunks
 from db.records import Conversation, Message, Score
 from db.text import clean
 
@@ -57,8 +61,11 @@ def insert_conversations(
     if not hashed:
         return []
     at = now()
+    ids = list(reserve_ids(session, ConversationTable, len(hashed)))
+    pairs = [(id, c) for id, (_, c) in zip(ids, hashed, strict=True)]
     rows: list[dict[str, object]] = [
         {
+            "id": id,
             "title": c.title,
             "system": c.system,
             "source": c.source,
@@ -68,14 +75,11 @@ def insert_conversations(
             "import_id": import_id,
             "created_at": c.created_at or at,
             "updated_at": c.updated_at or c.created_at or at,
+            **counts_of(c),
         }
-        for digest, c in hashed
+        for id, (digest, c) in zip(ids, hashed, strict=True)
     ]
-    statement = insert(ConversationTable).returning(
-        ConversationTable.id, sort_by_parameter_order=True
-    )
-    ids = list(session.scalars(statement, rows))
-    pairs = [(id, c) for id, (_, c) in zip(ids, hashed, strict=True)]
+    insert_rows(session, ConversationTable, rows)
     insert_rows(
         session,
         TagTable,
@@ -87,35 +91,41 @@ def insert_conversations(
     )
     targets = _insert_messages(session, pairs)
     targets += [Target(conversation_id=id, message_id=None, scores=c.outcomes) for id, c in pairs]
-    store_scores(session, targets)
+    raters = _insert_scores(session, targets)
+    insert_rows(
+        session,
+        ReviewTable,
+        [
+            {
+                "conversation_id": id,
+                "user_id": raters[rater],
+                "state": ReviewState.OPEN,
+                "scored_turns": turns,
+                "updated_at": at,
+            }
+            for id, c in pairs
+            for rater, turns in Counter(
+                clean(s.rater) for m in c.messages for s in m.scores
+            ).items()
+        ],
+    )
     return ids
 
 
 def _insert_messages(session: Session, pairs: Sequence[tuple[int, Conversation]]) -> list[Target]:
-    """Insert the messages of new conversations; return where their scores go.
-
-    The ids are read back afterwards: returning them with each insert takes SQLite a statement a
-    row, and others wait for the write lock meanwhile.
-    """
-    rows = [
-        message_row(message, conversation_id=id, position=position)
-        for id, c in pairs
-        for position, message in enumerate(c.messages)
-    ]
+    """Insert the messages of new conversations; return where their scores go."""
+    places = [(id, position, m) for id, c in pairs for position, m in enumerate(c.messages)]
+    ids = reserve_ids(session, MessageTable, len(places))
+    rows: list[dict[str, object]] = []
+    targets: list[Target] = []
+    for message_id, (id, position, message) in zip(ids, places, strict=True):
+        row = message_row(message, conversation_id=id, position=position)
+        row["id"] = message_id
+        rows.append(row)
+        if message.scores or message.adjudicated:
+            targets += targets_of(message, conversation_id=id, message_id=message_id)
     insert_rows(session, MessageTable, rows)
-    message_ids: dict[tuple[int, int], int] = {}
-    for chunk in in_chunks([id for id, _ in pairs]):
-        statement = select(
-            MessageTable.conversation_id, MessageTable.position, MessageTable.id
-        ).where(MessageTable.conversation_id.in_(chunk))
-        for conversation_id, position, message_id in session.execute(statement):
-            message_ids[conversation_id, position] = message_id
-    return [
-        target
-        for id, c in pairs
-        for position, message in enumerate(c.messages)
-        for target in targets_of(message, conversation_id=id, message_id=message_ids[id, position])
-    ]
+    return targets
 
 
 def targets_of(message: Message, *, conversation_id: int, message_id: int) -> list[Target]:
@@ -134,9 +144,17 @@ def targets_of(message: Message, *, conversation_id: int, message_id: int) -> li
 
 
 def insert_rows(session: Session, table: type[Base], rows: list[dict[str, object]]) -> None:
-    """Insert many rows with one prepared statement, past the ORM's bookkeeping."""
-    if rows:
-        session.execute(insert(cast(Table, table.__table__)), rows)
+    """Insert many rows with one prepared statement, past the ORM's bookkeeping.
+
+    Columns that are None in every row are left to the database: each costs time in every row.
+    """
+    if not rows:
+        return
+    empty = [name for name in rows[0] if all(row[name] is None for row in rows)]
+    for name in empty:
+        for row in rows:
+            del row[name]
+    session.execute(insert(cast(Table, table.__table__)), rows)
 
 
 def message_row(message: Message, *, conversation_id: int, position: int) -> dict[str, object]:
@@ -156,7 +174,15 @@ def message_row(message: Message, *, conversation_id: int, position: int) -> dic
 
 
 def store_scores(session: Session, targets: Sequence[Target]) -> None:
-    """Insert scores where their raters have none yet, and log them as not undoable."""
+    """Insert scores of messages that are there, by raters who have none yet, and count again."""
+    if any(target.scores for target in targets):
+        _insert_scores(session, targets)
+        session.flush()
+        recount(session, {target.conversation_id for target in targets})
+
+
+def _insert_scores(session: Session, targets: Sequence[Target]) -> dict[str, int]:
+    """Insert scores, log them as not undoable, and return the raters' ids."""
     raters = user_ids(session, {score.rater for target in targets for score in target.scores})
     at = now()
     turns: list[dict[str, object]] = []
@@ -185,6 +211,7 @@ def store_scores(session: Session, targets: Sequence[Target]) -> None:
                 "new_note": score.note,
                 "undoable": False,
                 "adjudicates": target.adjudicates,
+                "at": at,
             }
         )
     for table, rows in (
@@ -194,6 +221,7 @@ def store_scores(session: Session, targets: Sequence[Target]) -> None:
         (EventTable, events),
     ):
         insert_rows(session, table, rows)
+    return raters
 
 
 def _with_users(

@@ -12,7 +12,9 @@ depends_on = None
 
 def upgrade() -> None:
     _create_imports()
-    with op.batch_alter_table("conversations") as batch:
+    with op.batch_alter_table(
+        "conversations", table_kwargs={"sqlite_autoincrement": True}
+    ) as batch:
         batch.add_column(sa.Column("group_key", sa.String(length=64), nullable=True))
         batch.add_column(sa.Column("import_id", sa.Integer(), nullable=True))
         batch.create_foreign_key(
