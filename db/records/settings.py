@@ -39,7 +39,7 @@ class ProjectSettings:
     guidelines: str = ""
     blind: bool = False
     target_raters: int = 1
-    aggregation: Aggregation = Aggregation.MEAN
+    aggregation: Aggregation = Aggregation.ADJUDICATED
     webhook_url: str = ""
     session_hours: int = 12
 
