@@ -1,4 +1,4 @@
-"""The data layer's command line: upgrade, import, export, backup."""
+"""The data layer's command line: upgrade, import, export, backup, user."""
 
 import argparse
 import dataclasses
@@ -14,6 +14,7 @@ from db.errors import DataError, EveryTurnError, StorageError
 from db.importing import import_bytes
 from db.records import ConversationFilter, ImportReport
 from db.targets import refuse_database, replacing
+from db.user_commands import add_user_parser, run_user_command
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -48,6 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
     writer.add_argument("--format", required=True, choices=formats.WRITABLE)
     saver = commands.add_parser("backup", help="copy the database, also while it is in use")
     saver.add_argument("file", type=Path, metavar="FILE")
+    add_user_parser(commands.add_parser("user", help="say who may sign in (docs/team.md)"))
     return parser
 
 
@@ -61,6 +63,9 @@ def _run(options: argparse.Namespace) -> int:
             return _import(options)
         case "export":
             _export(open_database(), options.file, options.format)
+            return 0
+        case "user":
+            print(run_user_command(open_database(), options))
             return 0
         case _:
             size_bytes = backup(open_database(), options.file)

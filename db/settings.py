@@ -33,6 +33,11 @@ class Settings:
         """Folder with one sub-folder for each base model that was pulled."""
         return self.home / "models"
 
+    @property
+    def passwords_file(self) -> Path:
+        """File with the hash of each person who signs in with a password."""
+        return self.home / "passwords.json"
+
     def run_dir(self, run_id: int) -> Path:
         """Return the folder of one run (it may not exist yet)."""
         return self.runs_dir / str(run_id)

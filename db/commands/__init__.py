@@ -16,6 +16,7 @@ from db.commands.figures import (
     add_turn_metrics,
     discard_metrics_after,
 )
+from db.commands.people import admit_person, dismiss_person
 from db.commands.run_life import (
     advance_stop,
     begin_run,
@@ -32,16 +33,26 @@ from db.commands.run_queue import (
     requeue_run,
 )
 from db.commands.runs import create_run, delete_run, rename_run, set_snapshot
-from db.commands.scores import set_outcome, set_review, set_score, undo_score
+from db.commands.scores import (
+    score_remaining,
+    set_note,
+    set_outcome,
+    set_review,
+    set_score,
+)
+from db.commands.sessions import TooManyAttemptsError, log_refusal, sign_in, sign_out
 from db.commands.settings import change_project_settings, set_keys
+from db.commands.undoing import redo, undo
 
 __all__ = [
+    "TooManyAttemptsError",
     "add_artifact",
     "add_conversation",
     "add_conversations",
     "add_step_metric",
     "add_turn_metrics",
     "adjudicate",
+    "admit_person",
     "advance_stop",
     "assign",
     "begin_run",
@@ -52,25 +63,32 @@ __all__ = [
     "delete_conversations",
     "delete_run",
     "discard_metrics_after",
+    "dismiss_person",
     "distribute",
     "duplicate_conversation",
     "end_run",
     "heartbeat",
+    "log_refusal",
     "move_waiting_run",
     "record_process",
+    "redo",
     "release_run",
     "rename_run",
     "request_stop",
     "requeue_run",
+    "score_remaining",
     "set_archived",
     "set_keys",
+    "set_note",
     "set_outcome",
     "set_review",
     "set_score",
     "set_snapshot",
     "set_tags",
+    "sign_in",
+    "sign_out",
     "unassign",
+    "undo",
     "undo_adjudication",
-    "undo_score",
     "update_conversation",
 ]

@@ -9,8 +9,18 @@ from db.queries.conversations import (
     conversation_rows,
     conversations,
     count_conversations,
+    matching_ids,
 )
-from db.queries.labelling import next_unscored, review_state, score_events
+from db.queries.history import turn_history
+from db.queries.labelling import (
+    last_place,
+    next_unscored,
+    pace,
+    pending_notes,
+    queue_counts,
+    review_state,
+    score_events,
+)
 from db.queries.overview import local_user, overview
 from db.queries.runs import (
     artifacts,
@@ -25,8 +35,10 @@ from db.queries.runs import (
 )
 from db.queries.same import ids_of_same
 from db.queries.settings import project_settings, user_settings
+from db.queries.users import admitted_user, people, refusals, session_user
 
 __all__ = [
+    "admitted_user",
     "all_sources",
     "all_tags",
     "artifacts",
@@ -37,19 +49,28 @@ __all__ = [
     "conversations",
     "count_conversations",
     "ids_of_same",
+    "last_place",
     "local_user",
+    "matching_ids",
     "new_turn_metrics",
     "next_unscored",
     "overview",
+    "pace",
+    "pending_notes",
+    "people",
     "project_settings",
+    "queue_counts",
     "queue_position",
+    "refusals",
     "review_state",
     "run",
     "runs",
     "runs_ended_after",
     "runs_with_status",
     "score_events",
+    "session_user",
     "step_metrics",
+    "turn_history",
     "turn_metrics",
     "user_settings",
     "workloads",

@@ -13,7 +13,7 @@ from db.records.conversations import (
     Score,
 )
 from db.records.imports import ImportIssue, ImportReport, IssueOutcome
-from db.records.labels import ScoreEvent, Workload
+from db.records.labels import Pace, QueueCounts, ScoreEvent, TurnChange, Workload
 from db.records.overviews import (
     ConversationFilter,
     ConversationOrder,
@@ -23,7 +23,7 @@ from db.records.overviews import (
 )
 from db.records.runs import Artifact, NewTurnMetrics, Run, StepMetric, TurnMetric
 from db.records.settings import DEFAULT_KEYS, ProjectSettings, UserSettings
-from db.records.users import User
+from db.records.users import Person, Refusal, User
 
 __all__ = [
     "DEFAULT_KEYS",
@@ -41,12 +41,17 @@ __all__ = [
     "Message",
     "NewTurnMetrics",
     "Overview",
+    "Pace",
+    "Person",
     "ProjectSettings",
+    "QueueCounts",
+    "Refusal",
     "Run",
     "Score",
     "ScoreEvent",
     "ScoredFilter",
     "StepMetric",
+    "TurnChange",
     "TurnMetric",
     "User",
     "UserSettings",
