@@ -5,12 +5,15 @@ run as alive that is not.
 """
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import streamlit as st
 
+from app import auth, permissions
+from app.connection import database, settings
 from db import queries
-from db.engine import Database, open_database
+from db.engine import Database
 from db.enums import ReviewState, RunStatus
 from db.formats import write as write_conversations
 from db.importing import import_bytes
@@ -20,16 +23,18 @@ from db.records import (
     ConversationFilter,
     ConversationRow,
     ImportReport,
+    NewTurnMetrics,
     Overview,
+    Pace,
     ProjectSettings,
+    QueueCounts,
     Run,
     ScoreEvent,
     StepMetric,
+    TurnChange,
     TurnMetric,
-    User,
     UserSettings,
 )
-from db.settings import Settings, read_settings
 from trainer.runs.reconcile import reconcile
 
 P = ParamSpec("P")
@@ -39,22 +44,16 @@ ROWS_TTL_S = 2.0
 """How long another process's writes may stay unseen; our own are seen at once (`write`)."""
 
 
-def settings() -> Settings:
-    """Return the folders and the database address this process works with."""
-    return read_settings()
-
-
-def database() -> Database:
-    """Return the database, opened once for all sessions of this process."""
-    current = settings()
-    return _open(str(current.home), current.database_url)
-
-
 def write(command: Callable[Concatenate[Database, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a command that changes the database, and forget every row read before it.
 
     Example: `data.write(commands.set_tags, [3], ("support",))`.
+
+    Raises:
+        RefusedError: if the signed-in person may not run it (`app.permissions`).
+        NotSignedInError: if nobody is signed in.
     """
+    permissions.check(database(), auth.acting_user(), command, kwargs)
     try:
         return command(database(), *args, **kwargs)
     finally:
@@ -70,11 +69,6 @@ def overview() -> Overview:
     """Return the numbers of the home page."""
     _reconcile()
     return _read(queries.overview)
-
-
-def local_user() -> User:
-    """Return the one user of local use."""
-    return _read(queries.local_user)
 
 
 def project_settings() -> ProjectSettings:
@@ -118,9 +112,39 @@ def conversations(ids: tuple[int, ...]) -> list[Conversation]:
     return _read(queries.conversations, ids)
 
 
-def next_unscored(*, user_id: int, after: tuple[int, int] | None = None) -> tuple[int, int] | None:
-    """Return the next (conversation, message) that this person has not scored, if any."""
-    return _read(queries.next_unscored, user_id=user_id, after=after)
+def next_unscored(*, user_id: int, ids: tuple[int, ...] | None = None) -> tuple[int, int] | None:
+    """Return the first (conversation, message) that this person has not scored, if any."""
+    return _read(queries.next_unscored, user_id=user_id, ids=ids)
+
+
+def queue_counts(filter: ConversationFilter, *, user_id: int) -> QueueCounts:
+    """Return how many conversations and turns a person's queue holds."""
+    return _read(queries.queue_counts, filter, user_id=user_id)
+
+
+def matching_ids(filter: ConversationFilter, ids: tuple[int, ...], *, user_id: int) -> set[int]:
+    """Return which of these conversations the filter lets through."""
+    return _read(queries.matching_ids, filter, ids, user_id=user_id)
+
+
+def last_place(*, user_id: int) -> int | None:
+    """Return the conversation in which this person made their latest change."""
+    return _read(queries.last_place, user_id=user_id)
+
+
+def pending_notes(*, user_id: int, conversation_id: int) -> dict[int, str]:
+    """Return a person's notes that wait for a score, by message."""
+    return _read(queries.pending_notes, user_id=user_id, conversation_id=conversation_id)
+
+
+def pace(*, user_id: int, since: datetime) -> Pace:
+    """Return how a person's labelling goes."""
+    return _read(queries.pace, user_id=user_id, since=since)
+
+
+def turn_history(message_id: int) -> list[TurnChange]:
+    """Return what became of one turn, newest first."""
+    return _read(queries.turn_history, message_id)
 
 
 def all_tags() -> list[str]:
@@ -190,14 +214,22 @@ def queue_position(run_id: int) -> int | None:
     return _read(queries.queue_position, run_id)
 
 
-def turn_metrics(run_id: int, *, after_step: int = -1) -> list[TurnMetric]:
-    """Return a run's per-turn figures of the steps after `after_step`, in order."""
-    return _read(queries.turn_metrics, run_id, after_step=after_step)
+def turn_metrics(run_id: int, *, conversation: int | None = None) -> list[TurnMetric]:
+    """Return a run's per-turn figures, of all conversations or of one, in order of steps.
+
+    Not cached: there may be many. `app.metrics` keeps what the charts need.
+    """
+    return queries.turn_metrics(database(), run_id, conversation=conversation)
+
+
+def new_turn_metrics(run_id: int, *, mark: int) -> NewTurnMetrics:
+    """Return a run's per-turn figures that were written behind a mark; 0 asks for all of them."""
+    return queries.new_turn_metrics(database(), run_id, mark=mark)
 
 
 def step_metrics(run_id: int, *, after_step: int = -1) -> list[StepMetric]:
     """Return a run's per-step figures after `after_step`, in order."""
-    return _read(queries.step_metrics, run_id, after_step=after_step)
+    return queries.step_metrics(database(), run_id, after_step=after_step)
 
 
 def ids_of_same(conversations: tuple[Conversation, ...]) -> tuple[int, ...]:
@@ -208,12 +240,6 @@ def ids_of_same(conversations: tuple[Conversation, ...]) -> tuple[int, ...]:
 def artifacts(run_id: int) -> list[Artifact]:
     """Return what a run left in its folder."""
     return _read(queries.artifacts, run_id)
-
-
-@st.cache_resource(show_spinner=False)
-def _open(home: str, database_url: str) -> Database:
-    del home, database_url  # they are the cache's key: another address is another database
-    return open_database(read_settings())
 
 
 @st.cache_data(ttl=ROWS_TTL_S, max_entries=2000, show_spinner=False)
@@ -228,6 +254,7 @@ def _cached(
 
 
 def _read(query: Callable[Concatenate[Database, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    auth.current_user()  # a page that stays open shows nothing more once its person has left
     return _cached(query, query.__name__, settings().database_url, args, kwargs)
 
 

@@ -54,10 +54,11 @@ def note_outcome(user: User, conversation_id: int, value: float, note: str) -> N
 @guarded
 def undo(user: User) -> None:
     """Take back this person's latest change, and show the place where it happened."""
-    event = data.write(commands.undo_score, user_id=user.id)
-    if event is None:
+    events = data.write(commands.undo, user_id=user.id)
+    if not events:
         state.NOTICE.set("There is nothing to undo.")
         return
+    event = events[-1]
     conversation = data.conversation(event.conversation_id)
     if event.conversation_id != address.conversation_id():
         address.open_conversation(event.conversation_id)
@@ -78,8 +79,8 @@ def review(user: User, conversation_id: int, stance: ReviewState, go_to: int | N
 @guarded
 def next_unscored(user: User, conversation_id: int, message_id: int | None) -> None:
     """Open the next turn without a score, in this conversation or a later one."""
-    after = None if message_id is None else (conversation_id, message_id)
-    found = data.next_unscored(user_id=user.id, after=after)
+    del conversation_id, message_id
+    found = data.next_unscored(user_id=user.id)
     if found is None:
         state.NOTICE.set("No open conversation has a turn without a score.")
         return

@@ -4,6 +4,7 @@ from db.commands.adding import add_conversation, add_conversations
 from db.commands.adjudication import adjudicate, undo_adjudication
 from db.commands.assigning import assign, distribute, unassign
 from db.commands.conversations import (
+    add_tags,
     delete_conversations,
     duplicate_conversation,
     set_archived,
@@ -13,8 +14,10 @@ from db.commands.conversations import (
 from db.commands.figures import (
     add_artifact,
     add_step_metric,
+    add_step_metrics,
     add_turn_metrics,
     discard_metrics_after,
+    report,
 )
 from db.commands.people import admit_person, dismiss_person
 from db.commands.run_life import (
@@ -50,6 +53,8 @@ __all__ = [
     "add_conversation",
     "add_conversations",
     "add_step_metric",
+    "add_step_metrics",
+    "add_tags",
     "add_turn_metrics",
     "adjudicate",
     "admit_person",
@@ -74,6 +79,7 @@ __all__ = [
     "redo",
     "release_run",
     "rename_run",
+    "report",
     "request_stop",
     "requeue_run",
     "score_remaining",

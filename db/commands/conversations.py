@@ -6,32 +6,42 @@ from dataclasses import replace
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session
 
-from db.commands.storing import insert_conversations, message_row, store_scores, targets_of
+from db.commands.counting import recount, remeasure
+from db.commands.editing import Edit, replace_messages
+from db.commands.preparing import prepare
+from db.commands.storing import insert_conversations
 from db.engine import Database
-from db.enums import Role
-from db.errors import DataError, NotFoundError
+from db.errors import NotFoundError
 from db.hashing import content_hash
-from db.models import (
-    AdjudicationTable,
-    ConversationTable,
-    MessageTable,
-    ScoreTable,
-    TagTable,
-    now,
-)
+from db.models import ConversationTable, TagTable, now
 from db.queries.loading import in_chunks, load_conversations
-from db.records import Conversation, Message
+from db.records import Conversation
 from db.scoring import check_conversation
 from db.text import clean
 
 
-def update_conversation(db: Database, conversation_id: int, conversation: Conversation) -> None:
+def update_conversation(
+    db: Database,
+    conversation_id: int,
+    conversation: Conversation,
+    *,
+    changed_by: int | None = None,
+    keep_scores: bool = True,
+) -> None:
     """Replace title, system prompt, tags and messages of a conversation.
 
-    Messages that carry an `id` keep their row and the scores it has in the database, also where
-    their text changed (a message that is no longer the assistant's loses them); messages without one are new and bring their scores; those missing from
-    `conversation` are deleted with their scores. A reply whose text changed loses what was
-    sampled with the old one: model, run, token ids and logprobs. Outcomes stay as they are.
+    Messages that carry an `id` keep their row; messages without one are new and bring their
+    scores; those missing from `conversation` are deleted with their scores. A reply whose text
+    changed loses what was sampled with the old one: model, run, token ids and logprobs. If it was
+    scored, its former text is kept, and `keep_scores` decides whether its scores still hold (a
+    message that is no longer the assistant's always loses them). Outcomes stay as they are.
+
+    Args:
+        db: The database.
+        conversation_id: Which one.
+        conversation: What it says now.
+        changed_by: Who changes it.
+        keep_scores: Whether the scores of replies whose text changed hold for the new text.
 
     Raises:
         NotFoundError: if the conversation does not exist (any more).
@@ -47,7 +57,11 @@ def update_conversation(db: Database, conversation_id: int, conversation: Conver
         row.content_hash = content_hash(conversation)
         row.updated_at = now()
         _replace_tags(session, [conversation_id], conversation.tags)
-        _replace_messages(session, conversation_id, conversation.messages)
+        edit = Edit(changed_by=changed_by, keep_scores=keep_scores)
+        replace_messages(session, conversation_id, conversation.messages, edit)
+        session.flush()
+        recount(session, [conversation_id])
+        remeasure(session, conversation_id)
 
 
 def duplicate_conversation(db: Database, conversation_id: int) -> int:
@@ -72,13 +86,37 @@ def duplicate_conversation(db: Database, conversation_id: int) -> int:
             created_at=None,
             updated_at=None,
         )
-        return insert_conversations(session, [(content_hash(copy), copy)])[0]
+        return insert_conversations(session, [prepare(copy)])[0]
 
 
 def set_tags(db: Database, ids: Sequence[int], tags: Sequence[str]) -> None:
     """Give conversations exactly these tags; blank ones are dropped."""
     with db.session() as session:
         _replace_tags(session, ids, tags)
+
+
+def add_tags(db: Database, ids: Sequence[int], tags: Sequence[str]) -> None:
+    """Give conversations these tags beside those they have; blank ones are dropped."""
+    names = sorted({clean(tag).strip() for tag in tags} - {""})
+    with db.session() as session:
+        for chunk in in_chunks(ids):
+            there = session.scalars(
+                select(ConversationTable.id).where(ConversationTable.id.in_(chunk))
+            ).all()
+            carried = {
+                (row.conversation_id, row.tag)
+                for row in session.scalars(
+                    select(TagTable).where(TagTable.conversation_id.in_(chunk))
+                )
+            }
+            rows = [
+                {"conversation_id": id, "tag": tag}
+                for id in there
+                for tag in names
+                if (id, tag) not in carried
+            ]
+            if rows:
+                session.execute(insert(TagTable), rows)
 
 
 def set_archived(db: Database, ids: Sequence[int], archived: bool) -> None:
@@ -114,47 +152,6 @@ def _replace_tags(session: Session, ids: Sequence[int], tags: Sequence[str]) -> 
         rows = [{"conversation_id": id, "tag": tag} for id in there for tag in names]
         if rows:
             session.execute(insert(TagTable), rows)
-
-
-def _replace_messages(session: Session, conversation_id: int, messages: Sequence[Message]) -> None:
-    statement = select(MessageTable).where(MessageTable.conversation_id == conversation_id)
-    rows = {row.id: row for row in session.scalars(statement)}
-    kept = [message.id for message in messages if message.id is not None]
-    if len(set(kept)) < len(kept) or not set(kept) <= set(rows):
-        raise DataError(
-            "a message belongs to another conversation or was deleted meanwhile",
-            where=f"conversation {conversation_id}",
-            remedy="Load the conversation again and repeat the change.",
-        )
-    for id in set(rows) - set(kept):
-        session.delete(rows[id])
-    for row in rows.values():
-        row.position = -1 - row.position  # makes room: positions are unique at every moment
-    session.flush()
-    for position, message in enumerate(messages):
-        if message.id is None:
-            row = MessageTable(
-                **message_row(message, conversation_id=conversation_id, position=position)
-            )
-            session.add(row)
-            session.flush()
-            targets = targets_of(message, conversation_id=conversation_id, message_id=row.id)
-            store_scores(session, targets)
-        else:
-            _change_message(rows[message.id], message, position)
-            if message.role is not Role.ASSISTANT:
-                for table in (ScoreTable, AdjudicationTable):
-                    session.execute(delete(table).where(table.message_id == message.id))
-
-
-def _change_message(row: MessageTable, message: Message, position: int) -> None:
-    row.position = position
-    row.role = message.role
-    row.tool_calls = list(message.tool_calls) or None
-    row.tool_call_id = message.tool_call_id
-    if row.content != clean(message.content):
-        row.content = message.content
-        row.model = row.run_id = row.token_ids = row.logprobs = None
 
 
 def _not_found(conversation_id: int) -> NotFoundError:

@@ -75,7 +75,28 @@ def uncertainty(messages: Sequence[Message]) -> float | None:
     It is their mean negative log-probability per token, in nats; None where no reply came with
     log-probabilities.
     """
-    logprobs = [logprob for message in messages for logprob in message.logprobs or ()]
+    return _surprise([message.logprobs or () for message in messages])
+
+
+def remeasure(session: Session, conversation_id: int) -> None:
+    """Bring a conversation's uncertainty up to date after its messages have changed."""
+    stored = session.scalars(
+        select(MessageTable.logprobs).where(
+            MessageTable.conversation_id == conversation_id,
+            MessageTable.role == Role.ASSISTANT,
+            MessageTable.logprobs.is_not(None),
+        )
+    )
+    session.execute(
+        update(ConversationTable)
+        .where(ConversationTable.id == conversation_id)
+        .values(uncertainty=_surprise([logprobs or () for logprobs in stored]))
+        .execution_options(synchronize_session=False)
+    )
+
+
+def _surprise(replies: Sequence[Sequence[float]]) -> float | None:
+    logprobs = [logprob for reply in replies for logprob in reply]
     return -sum(logprobs) / len(logprobs) if logprobs else None
 
 

@@ -1,8 +1,12 @@
 """Scoring: every change is one transaction that also writes the log which undo reads."""
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session, aliased
+from uuid import uuid4
 
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.commands.changing import apply, change_score
+from db.commands.counting import recount
 from db.engine import Database
 from db.enums import ReviewState, Role
 from db.errors import DataError, NotFoundError
@@ -10,10 +14,9 @@ from db.models import (
     ConversationTable,
     EventTable,
     MessageTable,
-    OutcomeTable,
+    PendingNoteTable,
     ReviewTable,
     ScoreTable,
-    now,
 )
 from db.queries.labelling import score_event
 from db.records import ScoreEvent
@@ -31,7 +34,7 @@ def set_score(
         user_id: Who scores.
         message_id: The reply.
         value: Finite number in [-1, 1]; None takes the score and its note away.
-        note: Replaces the note; None keeps it.
+        note: Replaces the note; None keeps it, or takes one that waited for the score.
 
     Returns:
         The entry of the log, None if nothing changed.
@@ -43,21 +46,36 @@ def set_score(
     if value is not None:
         check_score(value, where="score")
     with db.session() as session:
-        message = session.get(MessageTable, message_id)
-        if message is None:
-            raise NotFoundError(
-                f"there is no message {message_id}",
-                where="score",
-                remedy="It may have been deleted; load the conversation again.",
-            )
-        if message.role is not Role.ASSISTANT:
-            raise DataError(
-                f"a {message.role} message cannot be scored",
-                where=f"message {message_id}",
-                remedy="Score the assistant's replies.",
-            )
-        event = _change(session, user_id, message.conversation_id, message_id, value, note)
-        return None if event is None else score_event(event)
+        message = _require_reply(session, message_id)
+        pending = session.get(PendingNoteTable, (message_id, user_id))
+        if pending is not None and value is not None:
+            note = pending.note if note is None else note
+            session.delete(pending)
+        event = change_score(session, user_id, message.conversation_id, message_id, value, note)
+        if event is None:
+            return None
+        recount(session, [message.conversation_id], user_id=user_id)
+        return score_event(event)
+
+
+def set_note(db: Database, *, user_id: int, message_id: int, note: str) -> None:
+    """Store one user's note of one reply; without a score it waits for one.
+
+    Raises:
+        DataError: if the message is not the assistant's.
+        NotFoundError: if the message does not exist (any more).
+    """
+    with db.session() as session:
+        message = _require_reply(session, message_id)
+        row = session.get(ScoreTable, (message_id, user_id))
+        if row is not None:
+            change_score(session, user_id, message.conversation_id, message_id, row.value, note)
+            return
+        pending = session.get(PendingNoteTable, (message_id, user_id))
+        if clean(note).strip():
+            session.merge(PendingNoteTable(message_id=message_id, user_id=user_id, note=note))
+        elif pending is not None:
+            session.delete(pending)
 
 
 def set_outcome(
@@ -78,130 +96,90 @@ def set_outcome(
         check_score(value, where="score")
     with db.session() as session:
         _require_conversation(session, conversation_id)
-        event = _change(session, user_id, conversation_id, None, value, note)
+        event = change_score(session, user_id, conversation_id, None, value, note)
         return None if event is None else score_event(event)
 
 
-def undo_score(db: Database, *, user_id: int) -> ScoreEvent | None:
-    """Take back this user's latest change that was not taken back yet.
+def score_remaining(db: Database, *, user_id: int, conversation_id: int, value: float) -> int:
+    """Give all replies of a conversation that this user has not scored the same score.
 
-    The log only grows: the inverse change is a new entry that points at the undone one.
+    One undo takes all of it back.
 
     Returns:
-        The inverse change, None if there is nothing left to undo.
+        How many replies it was.
+
+    Raises:
+        DataError: if the value is no score.
+        NotFoundError: if the conversation does not exist (any more).
     """
-    inverse = aliased(EventTable)
-    latest = (
-        select(EventTable)
+    check_score(value, where="score")
+    batch = uuid4().hex
+    mine = (
+        select(ScoreTable.message_id)
+        .where(ScoreTable.message_id == MessageTable.id, ScoreTable.user_id == user_id)
+        .exists()
+    )
+    missing = (
+        select(MessageTable.id)
         .where(
-            EventTable.user_id == user_id,
-            EventTable.undoable,
-            ~EventTable.adjudicates,
-            EventTable.undoes_id.is_(None),
-            ~select(inverse.id).where(inverse.undoes_id == EventTable.id).exists(),
+            MessageTable.conversation_id == conversation_id,
+            MessageTable.role == Role.ASSISTANT,
+            ~mine,
         )
-        .order_by(EventTable.id.desc())
-        .limit(1)
+        .order_by(MessageTable.position)
     )
     with db.session() as session:
-        undone = session.scalars(latest).one_or_none()
-        if undone is None:
-            return None
-        event = EventTable(
-            user_id=user_id,
-            conversation_id=undone.conversation_id,
-            message_id=undone.message_id,
-            old_value=undone.new_value,
-            new_value=undone.old_value,
-            old_note=undone.new_note,
-            new_note=undone.old_note,
-            undoes_id=undone.id,
-        )
-        _store(session, event)
-        return score_event(event)
+        _require_conversation(session, conversation_id)
+        ids = list(session.scalars(missing))
+        for message_id in ids:
+            pending = session.get(PendingNoteTable, (message_id, user_id))
+            note = None if pending is None else pending.note
+            if pending is not None:
+                session.delete(pending)
+            change_score(session, user_id, conversation_id, message_id, value, note, batch=batch)
+        recount(session, [conversation_id], user_id=user_id)
+    return len(ids)
 
 
-def set_review(db: Database, *, user_id: int, conversation_id: int, state: ReviewState) -> None:
+def set_review(
+    db: Database, *, user_id: int, conversation_id: int, state: ReviewState
+) -> ScoreEvent | None:
     """Store where a conversation stands in one user's queue.
+
+    Returns:
+        The entry of the log, None if nothing changed.
 
     Raises:
         NotFoundError: if the conversation does not exist (any more).
     """
     with db.session() as session:
         _require_conversation(session, conversation_id)
-        session.merge(
-            ReviewTable(
-                conversation_id=conversation_id, user_id=user_id, state=state, updated_at=now()
-            )
+        row = session.get(ReviewTable, (conversation_id, user_id))
+        before = ReviewState.OPEN if row is None else row.state
+        if before is state:
+            return None
+        event = EventTable(
+            user_id=user_id, conversation_id=conversation_id, old_state=before, new_state=state
         )
+        apply(session, event)
+        return score_event(event)
 
 
-def _change(
-    session: Session,
-    user_id: int,
-    conversation_id: int,
-    message_id: int | None,
-    value: float | None,
-    note: str | None,
-) -> EventTable | None:
-    """Store a score and its log entry; None if that changes nothing."""
-    row = _row(session, user_id, conversation_id, message_id)
-    old_value, old_note = (None, "") if row is None else (row.value, row.note)
-    new_value = None if value is None else float(value)
-    new_note = old_note if note is None else clean(note)
-    if new_value is None:
-        new_note = ""
-    if (old_value, old_note) == (new_value, new_note):
-        return None
-    event = EventTable(
-        user_id=user_id,
-        conversation_id=conversation_id,
-        message_id=message_id,
-        old_value=old_value,
-        new_value=new_value,
-        old_note=old_note,
-        new_note=new_note,
-    )
-    _store(session, event)
-    return event
-
-
-def _store(session: Session, event: EventTable) -> None:
-    """Log a change and bring the score to where the change leads."""
-    session.add(event)
-    row = _row(session, event.user_id, event.conversation_id, event.message_id)
-    if event.new_value is None:
-        if row is not None:
-            session.delete(row)
-    elif row is not None:
-        row.value, row.note, row.updated_at = event.new_value, event.new_note, now()
-    elif event.message_id is None:
-        session.add(
-            OutcomeTable(
-                conversation_id=event.conversation_id,
-                user_id=event.user_id,
-                value=event.new_value,
-                note=event.new_note,
-            )
+def _require_reply(session: Session, message_id: int) -> MessageTable:
+    message = session.get(MessageTable, message_id)
+    if message is None:
+        raise NotFoundError(
+            f"there is no message {message_id}",
+            where="score",
+            remedy="It may have been deleted; load the conversation again.",
         )
-    else:
-        session.add(
-            ScoreTable(
-                message_id=event.message_id,
-                user_id=event.user_id,
-                value=event.new_value,
-                note=event.new_note,
-            )
+    if message.role is not Role.ASSISTANT:
+        raise DataError(
+            f"a {message.role} message cannot be scored",
+            where=f"message {message_id}",
+            remedy="Score the assistant's replies.",
         )
-    session.flush()
-
-
-def _row(
-    session: Session, user_id: int, conversation_id: int, message_id: int | None
-) -> ScoreTable | OutcomeTable | None:
-    if message_id is None:
-        return session.get(OutcomeTable, (conversation_id, user_id))
-    return session.get(ScoreTable, (message_id, user_id))
+    return message
 
 
 def _require_conversation(session: Session, conversation_id: int) -> None:

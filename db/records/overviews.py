@@ -31,7 +31,7 @@ class ConversationRow:
 
 
 ScoredFilter = Literal["any", "none", "partly", "fully"]
-ConversationOrder = Literal["newest", "oldest", "title", "least_scored"]
+ConversationOrder = Literal["newest", "oldest", "title", "least_scored", "random", "uncertain"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,14 @@ class ConversationFilter:
         scored: How many of its turns have a score by anybody.
         review: The asking user's review state; None for any.
         archived: Whether to show the archived ones instead of the others.
-        order: "least_scored" starts with the smallest share of scored turns.
+        order: "least_scored" starts with the fewest scores per turn, "uncertain" with the replies
+            that their own model was least sure of, "random" is another order for each person.
+        run_id: Only conversations with replies that this run's adapter sampled.
+        score_range: Only conversations whose mean score is in this range, ends included.
+        rater: Only conversations in which the person of this name has scored a turn.
+        flagged: Only conversations that somebody has flagged.
+        raters_wanted: Only what waits for the asking person, where each conversation should be
+            finished by so many people; None for all.
     """
 
     text: str = ""
@@ -55,6 +62,11 @@ class ConversationFilter:
     scored: ScoredFilter = "any"
     review: ReviewState | None = None
     archived: bool = False
+    run_id: int | None = None
+    score_range: tuple[float, float] | None = None
+    rater: str = ""
+    flagged: bool = False
+    raters_wanted: int | None = None
     order: ConversationOrder = "newest"
 
 

@@ -1,5 +1,7 @@
 """The conversations table finds, counts, orders and pages."""
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import event
 
@@ -7,7 +9,7 @@ from db import commands, queries
 from db.engine import Database
 from db.enums import ReviewState, Role
 from db.records import Conversation, ConversationFilter, ConversationOrder, Message, ScoredFilter
-from tests.db.building import scored_talk, talk
+from tests.db.building import queued_run, scored_talk, talk
 
 
 def found(database: Database, user_id: int, filter: ConversationFilter) -> list[int]:
@@ -141,7 +143,7 @@ def test_a_page_takes_the_same_few_queries_however_long_it_is(
     assert queries_for(2) == queries_for(200) <= 10
 
 
-def test_next_unscored_walks_through_and_wraps_around(database: Database, user_id: int) -> None:
+def test_next_unscored_looks_where_it_is_told(database: Database, user_id: int) -> None:
     ids, _ = commands.add_conversations(
         database,
         [scored_talk(("a", None), ("b", None)), talk("no reply"), scored_talk(("c", 1.0))],
@@ -152,21 +154,125 @@ def test_next_unscored_walks_through_and_wraps_around(database: Database, user_i
     )
     assert a is not None and b is not None and c is not None  # scored by another rater
 
-    def following(after: tuple[int, int] | None) -> tuple[int, int] | None:
-        return queries.next_unscored(database, user_id=user_id, after=after)
+    def first(among: list[int] | None = None) -> tuple[int, int] | None:
+        return queries.next_unscored(database, user_id=user_id, ids=among)
 
-    assert following(None) == (ids[0], a)
-    assert following((ids[0], a)) == (ids[0], b)
-    assert following((ids[0], b)) == (ids[2], c)
-    assert following((ids[2], c)) == (ids[0], a)
-    commands.set_score(database, user_id=user_id, message_id=a, value=0)
-    assert following((ids[2], c)) == (ids[0], b)
+    assert first() == (ids[0], a)
+    assert first([ids[2], ids[0]]) == (ids[2], c)
+    commands.set_score(database, user_id=user_id, message_id=a, value=0.0)
+    assert first() == (ids[0], b)
+    commands.set_score(database, user_id=user_id, message_id=b, value=0.0)
+    assert first() == (ids[2], c)
+    assert first([ids[1], ids[0]]) is None
     commands.set_review(
-        database, user_id=user_id, conversation_id=ids[0], state=ReviewState.SKIPPED
+        database, user_id=user_id, conversation_id=ids[2], state=ReviewState.SKIPPED
     )
-    assert following(None) == (ids[2], c)
+    assert first() is None
+    commands.undo(database, user_id=user_id)
     commands.set_archived(database, [ids[2]], True)
-    assert following((ids[2], c)) is None
+    assert first() is None
+
+
+def test_queues_by_run_score_range_rater_and_flag(database: Database, user_id: int) -> None:
+    sampled = Message(role=Role.ASSISTANT, content="s", run_id=queued_run(database).id)
+    low, high, own, none = commands.add_conversations(
+        database,
+        [
+            scored_talk(("a", -0.5), rater="ann"),
+            scored_talk(("b", 0.75), ("c", 0.25), rater="bob"),
+            Conversation(messages=(sampled,)),
+            talk("d", "e"),
+        ],
+    )[0]
+    commands.set_review(database, user_id=user_id, conversation_id=none, state=ReviewState.FLAGGED)
+    for filter, ids in [
+        (ConversationFilter(run_id=sampled.run_id), [own]),
+        (ConversationFilter(run_id=99), []),
+        (ConversationFilter(score_range=(0.5, 1.0)), [high]),
+        (ConversationFilter(score_range=(-1.0, 0.0)), [low]),
+        (ConversationFilter(rater="ann"), [low]),
+        (ConversationFilter(rater="nobody"), []),
+        (ConversationFilter(flagged=True), [none]),
+    ]:
+        assert found(database, user_id, filter) == ids
+
+
+def test_the_least_sure_replies_come_first(database: Database, user_id: int) -> None:
+    def sampled(*logprobs: float) -> Conversation:
+        text = f"reply {logprobs}"
+        ids = tuple(range(len(logprobs)))
+        reply = Message(role=Role.ASSISTANT, content=text, token_ids=ids, logprobs=logprobs)
+        return Conversation(messages=(reply,))
+
+    sure, unknown, unsure = commands.add_conversations(
+        database, [sampled(-0.1, -0.2), talk("a", "b"), sampled(-2.0)]
+    )[0]
+    filter = ConversationFilter(order="uncertain")
+    assert found(database, user_id, filter) == [unsure, sure, unknown]
+    before = queries.conversation(database, unsure)
+    edited = replace(before, messages=(replace(before.messages[0], content="typed"),))
+    commands.update_conversation(database, unsure, edited)
+    assert found(database, user_id, filter) == [sure, unknown, unsure]
+
+
+def test_a_random_order_stays_and_differs_between_people(database: Database, user_id: int) -> None:
+    ids, _ = commands.add_conversations(database, [talk(f"q{i}", "a") for i in range(40)])
+    filter = ConversationFilter(order="random")
+    first = queries.conversation_ids(database, filter, user_id=user_id)
+    assert sorted(first) == ids != first
+    assert queries.conversation_ids(database, filter, user_id=user_id) == first
+    assert queries.conversation_ids(database, filter, user_id=user_id + 1) != first
+
+
+def test_a_queue_offers_what_is_assigned_or_still_needs_raters(
+    database: Database, user_id: int
+) -> None:
+    finished, begun, free, mine, theirs, silent = commands.add_conversations(
+        database,
+        [
+            scored_talk(("a", 0.5), rater="ann"),
+            scored_talk(("b", 0.5), ("c", None), rater="ann"),
+            talk("d", "e"),
+            talk("f", "g"),
+            talk("h", "i"),
+            talk("nobody answers"),
+        ],
+    )[0]
+    ann = queries.score_events(database)[0].user_id
+    commands.assign(database, [mine], [user_id])
+    commands.assign(database, [theirs], [ann])
+
+    def offered(user: int, wanted: int) -> list[int]:
+        filter = ConversationFilter(raters_wanted=wanted, order="oldest")
+        return found(database, user, filter)
+
+    assert offered(user_id, 1) == [begun, free, mine]
+    assert offered(user_id, 2) == [finished, begun, free, mine]
+    assert offered(ann, 1) == [finished, begun, free, theirs]
+    reply = queries.conversation(database, finished).assistant_messages[0]
+    assert reply.id is not None
+    commands.set_score(database, user_id=user_id, message_id=reply.id, value=1.0)
+    assert offered(user_id, 1) == [finished, begun, free, mine]
+    assert silent not in offered(user_id, 5)
+
+
+def test_queue_counts_tell_every_state_and_what_is_left(database: Database, user_id: int) -> None:
+    ids, _ = commands.add_conversations(
+        database, [scored_talk(("a", None), ("b", None)), talk("c", "d"), talk("e", "f")]
+    )
+    reply = queries.conversation(database, ids[0]).assistant_messages[0].id
+    assert reply is not None
+    commands.set_score(database, user_id=user_id, message_id=reply, value=0.0)
+    commands.set_review(database, user_id=user_id, conversation_id=ids[1], state=ReviewState.DONE)
+    counts = queries.queue_counts(database, ConversationFilter(), user_id=user_id)
+    assert {state.value: count for state, count in counts.conversations.items()} == {
+        "open": 2,
+        "done": 1,
+        "skipped": 0,
+        "flagged": 0,
+    }
+    assert (counts.turns, counts.scored_turns, counts.left) == (4, 1, 2)
+    assert queries.last_place(database, user_id=user_id) == ids[1]
 
 
 def test_a_conversation_needs_no_user_message_to_be_listed(

@@ -89,9 +89,9 @@ def test_undo_goes_back_step_by_step_through_turns_and_outcomes(
         [],
     ]
     for state in expected:
-        assert commands.undo_score(database, user_id=user_id) is not None
+        assert commands.undo(database, user_id=user_id) != ()
         assert stored(database) == state
-    assert commands.undo_score(database, user_id=user_id) is None
+    assert commands.undo(database, user_id=user_id) == ()
     assert len(queries.score_events(database)) == 8  # the log only grew
 
 
@@ -100,10 +100,10 @@ def test_after_an_undo_new_changes_are_undone_first(
 ) -> None:
     for value in (0.1, 0.2):
         commands.set_score(database, user_id=user_id, message_id=reply, value=value)
-    commands.undo_score(database, user_id=user_id)
+    commands.undo(database, user_id=user_id)
     commands.set_score(database, user_id=user_id, message_id=reply, value=0.3)
-    undone = [commands.undo_score(database, user_id=user_id) for _ in range(3)]
-    assert [u and (u.old_value, u.new_value) for u in undone] == [(0.3, 0.1), (0.1, None), None]
+    undone = [event for _ in range(3) for event in commands.undo(database, user_id=user_id)]
+    assert [(u.old_value, u.new_value) for u in undone] == [(0.3, 0.1), (0.1, None)]
 
 
 def test_undo_leaves_other_people_and_arrived_scores_alone(
@@ -112,7 +112,7 @@ def test_undo_leaves_other_people_and_arrived_scores_alone(
     id = commands.add_conversation(database, scored_talk(("a", 0.5), rater="local"))
     reply = queries.conversation(database, id).messages[1]
     assert reply.scores[0].rater == "local"
-    assert commands.undo_score(database, user_id=user_id) is None
+    assert commands.undo(database, user_id=user_id) == ()
     assert [e.new_value for e in queries.score_events(database, user_id=user_id)] == [0.5]
 
 
@@ -130,7 +130,7 @@ def test_a_second_rater_overwrites_nobody(database: Database, user_id: int, repl
     commands.set_score(database, user_id=ann, message_id=reply, value=-1)
     scores = queries.conversation(database, 1).messages[1].scores
     assert [(s.rater, s.value) for s in scores] == [("local", 1.0), ("ann", -1.0)]
-    commands.undo_score(database, user_id=user_id)
+    commands.undo(database, user_id=user_id)
     assert [s.rater for s in queries.conversation(database, 1).messages[1].scores] == ["ann"]
 
 

@@ -1,0 +1,103 @@
+"""One change of what a person says: its entry in the log, and what the entry leads to.
+
+Everything here runs inside the caller's transaction.
+"""
+
+from sqlalchemy.orm import Session
+
+from db.enums import ReviewState
+from db.models import EventTable, OutcomeTable, ReviewTable, ScoreTable, now
+from db.text import clean
+
+
+def change_score(
+    session: Session,
+    user_id: int,
+    conversation_id: int,
+    message_id: int | None,
+    value: float | None,
+    note: str | None,
+    *,
+    batch: str | None = None,
+) -> EventTable | None:
+    """Store a score (of the whole conversation if there is no message) and its log entry.
+
+    Returns:
+        The entry, None if nothing changed.
+    """
+    row = own_score(session, user_id, conversation_id, message_id)
+    old_value, old_note = (None, "") if row is None else (row.value, row.note)
+    new_value = None if value is None else float(value)
+    new_note = old_note if note is None else clean(note)
+    if new_value is None:
+        new_note = ""
+    if (old_value, old_note) == (new_value, new_note):
+        return None
+    event = EventTable(
+        user_id=user_id,
+        conversation_id=conversation_id,
+        message_id=message_id,
+        old_value=old_value,
+        new_value=new_value,
+        old_note=old_note,
+        new_note=new_note,
+        batch=batch,
+    )
+    apply(session, event)
+    return event
+
+
+def apply(session: Session, event: EventTable) -> None:
+    """Log a change and bring what it changes to where it leads."""
+    session.add(event)
+    if event.new_state is None:
+        _apply_score(session, event)
+    else:
+        _apply_state(session, event, event.new_state)
+    session.flush()
+
+
+def own_score(
+    session: Session, user_id: int, conversation_id: int, message_id: int | None
+) -> ScoreTable | OutcomeTable | None:
+    """Return what this user says of a reply, or of the whole conversation."""
+    if message_id is None:
+        return session.get(OutcomeTable, (conversation_id, user_id))
+    return session.get(ScoreTable, (message_id, user_id))
+
+
+def _apply_state(session: Session, event: EventTable, state: ReviewState) -> None:
+    row = session.get(ReviewTable, (event.conversation_id, event.user_id))
+    if row is None:
+        session.add(
+            ReviewTable(conversation_id=event.conversation_id, user_id=event.user_id, state=state)
+        )
+    else:
+        row.state, row.updated_at = state, now()
+
+
+def _apply_score(session: Session, event: EventTable) -> None:
+    row = own_score(session, event.user_id, event.conversation_id, event.message_id)
+    if event.new_value is None:
+        if row is not None:
+            session.delete(row)
+    elif row is not None:
+        row.value, row.note, row.updated_at = event.new_value, event.new_note, now()
+    elif event.message_id is None:
+        session.add(
+            OutcomeTable(
+                conversation_id=event.conversation_id,
+                user_id=event.user_id,
+                value=event.new_value,
+                note=event.new_note,
+            )
+        )
+    else:
+        session.add(
+            ScoreTable(
+                message_id=event.message_id,
+                user_id=event.user_id,
+                value=event.new_value,
+                note=event.new_note,
+            )
+        )
