@@ -21,15 +21,22 @@ class Again:
 
     Attributes:
         run: The earlier run.
-        config: Its configuration with the changes made.
+        config_before: Its configuration.
+        config: The same with the changes made.
         changes: The settings that the address changes, with their new values.
         conversation_ids: Those of its conversations that are still there, in its order.
     """
 
     run: Run
+    config_before: TrainConfig
     config: TrainConfig
     changes: Mapping[str, Any]
     conversation_ids: tuple[int, ...]
+
+    @property
+    def origin(self) -> str:
+        """A name for this request: the form keeps what is typed for each apart."""
+        return "_".join([f"run{self.run.id}", *(f"{k}:{v}" for k, v in self.changes.items()), ""])
 
 
 def params(run_id: int, changes: Mapping[str, Any] | None = None) -> dict[str, str]:
@@ -54,9 +61,11 @@ def requested() -> Again | None:
     text = st.query_params.get(CHANGES_PARAM, "")
     pairs = [pair.replace(":", "=", 1) for pair in text.split(",") if pair]
     changes = parse_assignments(pairs)
+    before = TrainConfig.from_json(run.config)
     return Again(
         run=run,
-        config=TrainConfig.from_json(run.config).replace(**changes),
+        config_before=before,
+        config=before.replace(**changes),
         changes=changes,
         conversation_ids=data.ids_of_same(run_files.snapshot(run)),
     )

@@ -6,7 +6,8 @@ from typing import Any, get_type_hints
 
 import streamlit as st
 
-from trainer.config import CreditMode, Guard, Limits, LossName, OldLogprobs, Preset, TrainConfig
+from db.enums import Aggregation
+from trainer.config import CreditMode, Guard, Limits, LossName, OldLogprobs, TrainConfig
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "From scores to advantages": ("credit", "gamma", "outcome_weight"),
@@ -24,23 +25,28 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Optimiser": ("adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "grad_clip_norm"),
     "Samples before and after": ("sample_prompts", "sample_tokens"),
 }
-"""Every setting that the form offers, each after those that decide whether it matters.
+"""Every setting that the form offers, each after those that decide whether it matters."""
 
-`preset` and `base_model` are chosen above the form.
-"""
+CHOSEN_ABOVE = ("preset", "base_model", "aggregation", "rater")
+"""The settings that the page asks for above the form."""
 
 _FIELDS = {field.name: field for field in dataclasses.fields(TrainConfig)}
 _TYPES = get_type_hints(TrainConfig)
 
 
-def settings_form(preset: Preset, base_model: str) -> TrainConfig:
+def settings_form(start: TrainConfig, *, origin: str = "") -> TrainConfig:
     """Show the settings in groups, folded, and return the configuration they make.
+
+    Args:
+        start: What the form shows first, with the settings that were chosen above it.
+        origin: Names where `start` comes from, if not from its method: the form of each origin
+            keeps what is typed into it.
 
     Raises:
         ConfigError: if the settings contradict each other.
     """
-    start = TrainConfig.for_preset(preset, base_model=base_model)
     chosen: dict[str, Any] = {}
+    prefix = f"launch_{origin}{start.preset.value}"
     with st.expander("More settings", icon=":material/tune:"):
         groups = list(GROUPS.items())
         for column, part in zip(st.columns(2, gap="large"), (groups[:4], groups[4:]), strict=True):
@@ -49,16 +55,19 @@ def settings_form(preset: Preset, base_model: str) -> TrainConfig:
                     st.markdown(f"**{title}**")
                     for name in names:
                         if matters(name, start.replace(**chosen)):
-                            chosen[name] = _widget(name, start)
+                            chosen[name] = _widget(name, start, prefix)
     config = start.replace(**chosen)
-    changed = changes(start, config)
+    above = {name: config.to_json()[name] for name in CHOSEN_ABOVE}
+    changed = changes(TrainConfig.from_json(above), config)
     if changed:
-        st.caption(f"Changed from the {preset.value} method: " + ", ".join(changed))
+        st.caption(f"Changed from the {start.preset.value} method: " + ", ".join(changed))
     return config
 
 
 def matters(name: str, config: TrainConfig) -> bool:
     """Return whether a setting changes anything under the settings chosen so far."""
+    if name == "rater":
+        return config.aggregation is Aggregation.ONE_RATER
     if name == "gamma":
         return config.credit is CreditMode.RETURN_TO_GO
     if name == "outcome_weight":
@@ -89,7 +98,7 @@ def changes(start: TrainConfig, config: TrainConfig) -> list[str]:
 
 def labelled(config: TrainConfig) -> list[tuple[str, str, str]]:
     """Return (label, value with unit, help) of every setting that matters, in the form's order."""
-    names = ["preset", "base_model", *(name for group in GROUPS.values() for name in group)]
+    names = [*CHOSEN_ABOVE, *(name for group in GROUPS.values() for name in group)]
     values = config.to_json()
     rows: list[tuple[str, str, str]] = []
     for name in names:
@@ -105,13 +114,13 @@ def display(value: str | float) -> str:
     return value.replace("_", " ") if isinstance(value, str) else f"{value:g}"
 
 
-def _widget(name: str, start: TrainConfig) -> Any:
+def _widget(name: str, start: TrainConfig, prefix: str) -> Any:
     meta = _FIELDS[name].metadata
     label, unit = meta["label"], meta["unit"]
     if unit and unit not in label.lower():
         label = f"{label} ({unit})"
     # The preset is part of the key: each method shows, and keeps, its own values.
-    key = f"launch_{start.preset.value}_{name}"
+    key = f"{prefix}_{name}"
     value = start.to_json()[name]
     if isinstance(value, str):
         options = [member.value for member in _TYPES[name]]

@@ -1,17 +1,57 @@
-"""The first two questions of the launch page: which conversations, which base model."""
+"""The first questions of the launch page: which conversations, which base model, which method."""
 
 import streamlit as st
 
 from app import auth, data
 from app.components.errors import show_error
 from app.components.format import counted, plain
+from app.launch_again import Again
 from db.errors import EveryTurnError
 from db.records import Conversation, ConversationFilter
 from trainer import catalog
+from trainer.config import Preset
+
+METHODS = {
+    Preset.STANDARD: "Credits each reply with everything that follows it, compared with other "
+    "conversations. Careful steps, and a limit on how far the model may move.",
+    Preset.RECIPE: "The published recipe, exactly: each reply against its own conversation's mean, "
+    "one step an epoch. For comparison with its published figures.",
+}
+
+THESE, OTHERS = "these", "others"
 
 
-def choose_conversations() -> list[Conversation]:
+def choose_conversations(again: Again | None) -> list[Conversation]:
     """Ask which conversations to train on; return those among them that have any score."""
+    if again and _takes_the_same(again):
+        found = data.conversations(again.conversation_ids)
+    else:
+        found = data.conversations(tuple(_chosen_ids()))
+    chosen = [conversation for conversation in found if is_scored(conversation)]
+    st.markdown(describe(chosen, len(found)))
+    return chosen
+
+
+def _takes_the_same(again: Again) -> bool:
+    """Ask whether the conversations of the earlier run are meant, as they are now."""
+    names = {
+        THESE: f"The {counted(len(again.conversation_ids), 'conversation')} of run {again.run.id}, "
+        "with today's scores",
+        OTHERS: "Others, by tag and source",
+    }
+    choice = st.radio(
+        "Conversations",
+        list(names),
+        format_func=names.__getitem__,
+        label_visibility="collapsed",
+        key="data",
+        bind="query-params",
+    )
+    return choice == THESE
+
+
+def _chosen_ids() -> list[int]:
+    """Ask for tags and sources; return the ids of the conversations that have them."""
     left, right = st.columns(2)
     tags = left.multiselect(
         "With all of these tags", data.all_tags(), placeholder="any tag", key="tags",
@@ -22,22 +62,20 @@ def choose_conversations() -> list[Conversation]:
         bind="query-params",
     )  # fmt: skip
     wanted = ConversationFilter(tags=tuple(tags), sources=tuple(sources), order="oldest")
-    ids = data.conversation_ids(wanted, user_id=auth.current_user().id)
-    found = data.conversations(tuple(ids))
-    chosen = [conversation for conversation in found if is_scored(conversation)]
-    st.markdown(describe(chosen, len(found)))
-    return chosen
+    return data.conversation_ids(wanted, user_id=auth.current_user().id)
 
 
 def is_scored(conversation: Conversation) -> bool:
     """Return whether anybody scored one of its turns, or the whole of it."""
-    return bool(conversation.outcomes) or any(m.scores for m in conversation.assistant_messages)
+    return bool(conversation.outcomes) or any(
+        turn.scores or turn.adjudicated for turn in conversation.assistant_messages
+    )
 
 
 def describe(chosen: list[Conversation], found: int) -> str:
     """Return in words what was chosen, and how much of it carries a score."""
     turns = [turn for conversation in chosen for turn in conversation.assistant_messages]
-    scored = sum(bool(turn.scores) for turn in turns)
+    scored = sum(bool(turn.scores or turn.adjudicated) for turn in turns)
     text = f"**{counted(len(chosen), 'conversation')}** · **{scored:,} of {len(turns):,}** turns scored"
     unscored = found - len(chosen)
     if unscored:
@@ -45,14 +83,15 @@ def describe(chosen: list[Conversation], found: int) -> str:
     return text
 
 
-def choose_model() -> catalog.BaseModel | None:
+def choose_model(again: Again | None) -> catalog.BaseModel | None:
     """Ask for the base model: a listed one, a hub id, or a folder; None if it is unusable."""
     models = {model.name: model for model in catalog.list_models(data.settings())}
-    names = list(models)
+    first = again.config.base_model if again else catalog.default_model()
+    names = list(dict.fromkeys([*models, first]))
     name = st.selectbox(
         "Base model",
         names,
-        index=names.index(catalog.default_model()),
+        index=names.index(first),
         format_func=lambda name: _label(models.get(name), name),
         accept_new_options=True,
         key="model",
@@ -83,3 +122,18 @@ def _availability(model: catalog.BaseModel) -> str:
         "The run downloads it first. To do it beforehand: "
         f"`python -m trainer pull {model.name}`"
     )
+
+
+def choose_method(again: Again | None) -> Preset:
+    """Ask for the preset."""
+    names = [preset.value for preset in METHODS]
+    name = st.radio(
+        "Method",
+        names,
+        index=names.index(again.config.preset.value) if again else 0,
+        captions=list(METHODS.values()),
+        label_visibility="collapsed",
+        key="method",
+        bind="query-params",
+    )
+    return Preset(name)

@@ -6,26 +6,21 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app import data, routes, state
-from app.components.config_form import settings_form
+from app import data, launch_again, routes, state
+from app.components.config_form import changes, settings_form
 from app.components.errors import show_error
 from app.components.format import counted, plain
 from app.components.launch_check import show_check
-from app.components.launch_choices import choose_conversations, choose_model
+from app.components.launch_choices import choose_conversations, choose_method, choose_model
+from app.components.launch_scores import choose_scores
+from app.launch_again import Again
 from app.token_counts import give_up_counting
 from db.errors import EveryTurnError
 from db.records import Conversation
-from trainer.config import Preset, TrainConfig
+from trainer.config import TrainConfig
 from trainer.errors import ConfigError
 from trainer.preview import preview
 from trainer.runs.launch import start_run
-
-METHODS = {
-    Preset.STANDARD: "Credits each reply with everything that follows it, compared with other "
-    "conversations. Careful steps, and a limit on how far the model may move.",
-    Preset.RECIPE: "The published recipe, exactly: each reply against its own conversation's mean, "
-    "one step an epoch. For comparison with its published figures.",
-}
 
 
 def render() -> None:
@@ -34,19 +29,25 @@ def render() -> None:
     if data.overview().turns == 0:
         _empty()
         return
+    again = _asked_again()
     left, right = st.columns([3, 2], gap="large")
     with left:
         st.subheader("1 Data", anchor=False)
-        conversations = choose_conversations()
+        conversations = choose_conversations(again)
+        scores = choose_scores(conversations, again)
     with right:
         st.subheader("2 Model", anchor=False)
-        model = choose_model()
+        model = choose_model(again)
     st.subheader("3 Method", anchor=False)
-    preset = _choose_method()
+    preset = choose_method(again)
     if model is None:
         return
+    chosen = {"base_model": model.name, **scores}
     try:
-        config = settings_form(preset, model.name)
+        if again and again.config.preset is preset:
+            config = settings_form(again.config.replace(**chosen), origin=again.origin)
+        else:
+            config = settings_form(TrainConfig.for_preset(preset, **chosen))
     except ConfigError as error:
         show_error(error)
         return
@@ -70,18 +71,26 @@ def _empty() -> None:
     st.page_link(routes.CONVERSATIONS, label="Type in or import", icon=":material/add:")
 
 
-def _choose_method() -> Preset:
-    """Ask for the preset."""
-    names = [preset.value for preset in METHODS]
-    name = st.radio(
-        "Method",
-        names,
-        captions=list(METHODS.values()),
-        label_visibility="collapsed",
-        key="method",
-        bind="query-params",
+def _asked_again() -> Again | None:
+    """Return the run that the address asks for again, having said what that means."""
+    try:
+        again = launch_again.requested()
+    except EveryTurnError as error:
+        show_error(error)
+        return None
+    if again is None:
+        return None
+    text = f"Run {again.run.id}, **{plain(again.run.name)}**, again"
+    changed = changes(again.config_before, again.config)
+    left, right = st.columns([5, 1], vertical_alignment="center")
+    left.info(
+        f"{text}, with {plain(', '.join(changed))}."
+        if changed
+        else f"{text}: change what you like.",
+        icon=":material/replay:",
     )
-    return Preset(name)
+    right.page_link(routes.LAUNCH, label="Start afresh", icon=":material/restart_alt:")
+    return again
 
 
 def _start(conversations: Sequence[Conversation], config: TrainConfig, *, blocked: bool) -> None:
