@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from db.commands.adding import AddedConversations, add_in, check_and_hash
+from db.commands.adding import AddedConversations, add_in
+from db.commands.preparing import prepare
 from db.engine import Database
 from db.formats import AUTO, ParsedFile, parse
 from db.records import Conversation, ImportReport
@@ -30,23 +31,23 @@ def import_bytes(
         StorageError: if the database cannot be written.
     """
     parsed = parse(data, format=format)
-    hashed = check_and_hash([_prepare(c, source) for c in parsed.conversations])
+    prepared = [prepare(_localised(c, source)) for c in parsed.conversations]
     with db.session() as session:
-        added = add_in(session, hashed)
+        added = add_in(session, prepared)
         if dry_run:
             session.rollback()
     return ImportReport(
         format=parsed.format,
         conversations=len(added.ids),
         messages=added.messages,
-        scores=added.scores,
-        duplicates=added.duplicates,
+        scores=added.scores + added.merged.added,
+        duplicates=len(added.duplicates),
         skipped=parsed.skipped,
         warnings=_warnings(parsed, added),
     )
 
 
-def _prepare(conversation: Conversation, source: str) -> Conversation:
+def _localised(conversation: Conversation, source: str) -> Conversation:
     """Set the source, and drop the run that sampled a reply: run ids are one database's own."""
     return replace(
         conversation,
@@ -57,13 +58,13 @@ def _prepare(conversation: Conversation, source: str) -> Conversation:
 
 def _warnings(parsed: ParsedFile, added: AddedConversations) -> tuple[str, ...]:
     lines = list(parsed.warnings)
-    if added.merged_scores:
+    if added.merged.added:
         lines.append(
-            f"{_count(added.merged_scores, 'score')} added to conversations that are already there"
+            f"{_count(added.merged.added, 'score')} added to conversations that are already there"
         )
-    if added.kept_scores:
+    if added.merged.kept:
         lines.append(
-            f"{_count(added.kept_scores, 'score')} left out: the same rater has given that turn "
+            f"{_count(added.merged.kept, 'score')} left out: the same rater has given that turn "
             "another score, which stays"
         )
     return tuple(lines)

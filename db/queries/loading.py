@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -19,9 +20,11 @@ from db.records import Conversation, Message, Score
 
 _CHUNK = 500
 
+T = TypeVar("T")
 
-def in_chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Split ids into lists that fit into one statement's parameters."""
+
+def in_chunks(ids: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Split ids (or other values) into lists that fit into one statement's parameters."""
     for start in range(0, len(ids), _CHUNK):
         yield ids[start : start + _CHUNK]
 

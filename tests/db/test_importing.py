@@ -113,7 +113,7 @@ def test_an_import_that_breaks_off_leaves_nothing_behind(database: Database) -> 
 
     data = write([scored_talk(("a", 0.5), rater="new rater"), talk("b")], "native").encode()
     with (
-        patch("db.commands.storing.store_scores", break_off),
+        patch("db.commands.storing._insert_scores", break_off),
         pytest.raises(RuntimeError, match="power cut"),
     ):
         bring(database, data)

@@ -57,6 +57,7 @@ def _create_imported_scores() -> None:
         sa.Column("conversation_id", sa.Integer(), nullable=False),
         sa.Column("message_id", sa.Integer(), nullable=True),
         sa.Column("user_id", sa.Integer(), nullable=False),
+        sa.Column("adjudicates", sa.Boolean(), nullable=False),
         sa.Column("value", sa.Double(), nullable=False),
         *(
             sa.ForeignKeyConstraint(
