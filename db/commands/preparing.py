@@ -123,7 +123,7 @@ def prepare(conversation: Conversation, *, row: int = 0) -> Prepared:
             "system": clean(conversation.system),
             "source": clean(conversation.source),
             "archived": conversation.archived,
-            "group_key": _group_key(conversation.group_key),
+            "group_key": _group_key(conversation.group),
             "created_at": conversation.created_at,
             "updated_at": conversation.updated_at or conversation.created_at,
             **counts_of(conversation),

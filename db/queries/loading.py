@@ -49,7 +49,7 @@ def load_conversations(session: Session, ids: Sequence[int]) -> dict[int, Conver
                 created_at=row.created_at,
                 updated_at=row.updated_at,
                 archived=row.archived,
-                group_key=row.group_key or "",
+                group=row.group_key or "",
             )
     return found
 

@@ -67,8 +67,6 @@ class Conversation:
         group: Key of the prompt that it answers together with other conversations (branches of a
             tree, the two sides of a preference pair); empty if it stands alone.
         outcomes: Scores of the conversation as a whole, one per rater.
-        group_key: Shared by conversations that answer the same prompt (branches of a tree, a
-            preference pair), at most 64 characters; empty if it belongs to no such group.
     """
 
     messages: tuple[Message, ...]
@@ -82,7 +80,6 @@ class Conversation:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     archived: bool = False
-    group_key: str = ""
 
     @property
     def assistant_messages(self) -> tuple[Message, ...]:
