@@ -91,7 +91,7 @@ def list_models(settings: Settings) -> list[BaseModel]:
 
 def default_model() -> str:
     """Return the name of the model that suits this machine: the embedded one without a GPU."""
-    return SMALL_GPU_MODEL if _has_gpu() else EMBEDDED_MODEL
+    return SMALL_GPU_MODEL if has_gpu() else EMBEDDED_MODEL
 
 
 def find_model(settings: Settings, name: str) -> BaseModel:
@@ -153,7 +153,7 @@ def _with_availability(settings: Settings, model: BaseModel) -> BaseModel:
     return replace(model, available=is_model_folder(pulled_folder(settings, model)))
 
 
-def _has_gpu() -> bool:
+def has_gpu() -> bool:
     """Guess without torch whether a CUDA device can be used."""
     if os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1"):
         return False

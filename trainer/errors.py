@@ -1,5 +1,7 @@
 """What can go wrong in a run, sorted by what a person can do about it."""
 
+import re
+
 from db.enums import ErrorKind
 from db.errors import EveryTurnError
 
@@ -36,11 +38,33 @@ class ModelError(TrainerError):
 class ChatTemplateError(ModelError):
     """The model has no chat template, or its template cannot render a conversation."""
 
+    kind = ErrorKind.CHAT_TEMPLATE
+
 
 class OutOfMemoryError(TrainerError):
     """The pass did not fit into memory."""
 
     kind = ErrorKind.OUT_OF_MEMORY
+
+
+SMALLEST_TOKEN_BUDGET = 16
+_LOWER_BUDGET = "Lower 'Tokens a pass' (token_budget) to {}"
+
+
+def pass_too_large(what: str, tokens: int) -> OutOfMemoryError:
+    """Return the error that says that a pass over so many tokens needs too much memory."""
+    lower = _LOWER_BUDGET.format(max(SMALLEST_TOKEN_BUDGET, tokens // 2))
+    return OutOfMemoryError(
+        f"a pass over {tokens} tokens {what}",
+        where="forward and backward pass",
+        remedy=f"{lower}, or shorten the longest conversation, or choose a smaller model.",
+    )
+
+
+def token_budget_of(text: str) -> int | None:
+    """Return the setting that the text of such an error asks for; None if it is another text."""
+    found = re.search(re.escape(_LOWER_BUDGET).replace(r"\{\}", r"(\d+)"), text)
+    return int(found[1]) if found else None
 
 
 class NotFiniteError(TrainerError):
@@ -65,6 +89,12 @@ class DiskFullError(TrainerError):
     """A file of the run could not be written for want of space."""
 
     kind = ErrorKind.DISK_FULL
+
+
+class FolderGoneError(TrainerError):
+    """The run's folder, or what it begins from, was deleted."""
+
+    kind = ErrorKind.FOLDER_GONE
 
 
 class CheckpointError(TrainerError):

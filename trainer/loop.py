@@ -102,7 +102,7 @@ def train(
         else:
             break
         if after is None:
-            _save(folder, progress, client)
+            _save(folder, progress, client, recorder)
             return Ending.STOPPED
         progress = after
         if judge.is_due(progress):
@@ -112,7 +112,7 @@ def train(
             or progress.kl_limit_passed
             or _checkpoint_is_due(saved_at, client)
         ):
-            _save(folder, progress, client)
+            _save(folder, progress, client, recorder)
             saved_at = time.perf_counter()
 
     if progress.best is not None and progress.best.step != progress.step:
@@ -234,7 +234,9 @@ def _checkpoint_is_due(saved_at: float, client: TrainingClient) -> bool:
     return client.ranks.lead(lambda: time.perf_counter() - saved_at > CHECKPOINT_EVERY_S)
 
 
-def _save(folder: RunFolder, progress: Progress, client: TrainingClient) -> None:
+def _save(
+    folder: RunFolder, progress: Progress, client: TrainingClient, recorder: Recorder
+) -> None:
     """Write a checkpoint, and beside it what the held-out conversations said until then."""
 
     def save_state(path: Path) -> None:
@@ -245,6 +247,7 @@ def _save(folder: RunFolder, progress: Progress, client: TrainingClient) -> None
         if progress.judgements:
             write_json_lines(folder.held_out, [asdict(one) for one in progress.judgements])
 
+    recorder.settle()
     try:
         client.ranks.lead(save)
     except NotFiniteError as error:

@@ -9,11 +9,12 @@ from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from db.commands.run_life import beat
 from db.commands.runs import get_run
 from db.engine import Database
 from db.enums import ArtifactKind
 from db.errors import DataError
-from db.models import ArtifactTable, StepMetricTable, TurnMetricTable
+from db.models import ArtifactTable, RunTable, StepMetricTable, TurnMetricTable
 from db.records import StepMetric, TurnMetric
 
 
@@ -35,6 +36,42 @@ def add_step_metric(db: Database, run_id: int, row: StepMetric) -> None:
         DataError: if a figure is not finite.
     """
     _upsert(db, StepMetricTable, run_id, [row])
+
+
+def add_step_metrics(db: Database, run_id: int, rows: Sequence[StepMetric]) -> None:
+    """Store the figures of several steps in the same way.
+
+    Raises:
+        NotFoundError: if the run does not exist (any more).
+        DataError: if a figure is not finite.
+    """
+    _upsert(db, StepMetricTable, run_id, rows)
+
+
+def report(
+    db: Database,
+    run_id: int,
+    *,
+    turns: Sequence[TurnMetric],
+    steps: Sequence[StepMetric],
+    progress: float,
+    message: str,
+) -> bool:
+    """Store what a run has measured and that it lives, in one transaction.
+
+    Returns:
+        Whether it should stop (see `heartbeat`).
+
+    Raises:
+        NotFoundError: if the run does not exist (any more).
+        DataError: if a figure is not finite.
+    """
+    turn_values, step_values = _values(run_id, turns), _values(run_id, steps)
+    with db.session() as session:
+        run = get_run(session, run_id)
+        _write(session, run, TurnMetricTable, turn_values)
+        _write(session, run, StepMetricTable, step_values)
+        return beat(run, progress=progress, message=message)
 
 
 def discard_metrics_after(db: Database, run_id: int, step: int) -> None:
@@ -72,18 +109,33 @@ def _upsert(
     run_id: int,
     rows: Sequence[TurnMetric] | Sequence[StepMetric],
 ) -> None:
+    values = _values(run_id, rows)
+    if values:
+        with db.session() as session:
+            _write(session, get_run(session, run_id), table, values)
+
+
+def _values(run_id: int, rows: Sequence[TurnMetric] | Sequence[StepMetric]) -> list[dict[str, Any]]:
     values = [{"run_id": run_id, **dataclasses.asdict(row)} for row in rows]
     for entry in values:
         _check_finite(entry)
+    return values
+
+
+def _write(
+    session: Session,
+    run: RunTable,
+    table: type[TurnMetricTable] | type[StepMetricTable],
+    values: list[dict[str, Any]],
+) -> None:
+    """Write the rows; those of turns are numbered on, so that a reader sees them as new."""
     if not values:
         return
-    with db.session() as session:
-        run = get_run(session, run_id)
-        if table is TurnMetricTable:
-            for number, entry in enumerate(values, start=run.metric_rows + 1):
-                entry["number"] = number
-            run.metric_rows += len(values)
-        session.execute(_insert_or_replace(session, table), values)
+    if table is TurnMetricTable:
+        for number, entry in enumerate(values, start=run.metric_rows + 1):
+            entry["number"] = number
+        run.metric_rows += len(values)
+    session.execute(_insert_or_replace(session, table), values)
 
 
 def _insert_or_replace(

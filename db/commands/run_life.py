@@ -4,13 +4,19 @@ from db.commands.runs import get_run
 from db.engine import Database
 from db.enums import ErrorKind, RunStatus, StopStage
 from db.errors import ConflictError
-from db.models import now
+from db.models import RunTable, now
 from db.queries.runs import run_record
 from db.records import Run
 
 
 def record_process(
-    db: Database, run_id: int, *, pid: int, process_started_at: float, machine: str = ""
+    db: Database,
+    run_id: int,
+    *,
+    pid: int,
+    process_started_at: float,
+    machine: str = "",
+    claimed_by: str | None = None,
 ) -> bool:
     """Store which process runs it.
 
@@ -20,6 +26,8 @@ def record_process(
         pid: The process, by its id,
         process_started_at: and by when it started.
         machine: The machine that it runs on.
+        claimed_by: Who started it: it is stored only if the run is still theirs and has none. None:
+            the process says so itself.
 
     Returns:
         Whether it was stored: the process of a run that has ended, or waits again, is none.
@@ -29,7 +37,8 @@ def record_process(
     """
     with db.session() as session:
         row = get_run(session, run_id)
-        if not row.status.has_process:
+        is_theirs = claimed_by is None or (row.claimed_by, row.pid) == (claimed_by, None)
+        if not (row.status.has_process and is_theirs):
             return False
         row.machine, row.pid, row.process_started_at = machine, pid, process_started_at
         row.heartbeat_at = now()
@@ -67,13 +76,17 @@ def heartbeat(db: Database, run_id: int, *, progress: float, message: str) -> bo
         NotFoundError: if the run does not exist (any more).
     """
     with db.session() as session:
-        row = get_run(session, run_id)
-        if row.status.has_ended:
-            return True
-        row.progress = min(max(progress, 0.0), 1.0)
-        row.message = message
-        row.heartbeat_at = now()
-        return row.stop_requested_at is not None
+        return beat(get_run(session, run_id), progress=progress, message=message)
+
+
+def beat(row: RunTable, *, progress: float, message: str) -> bool:
+    """Do the same with a run's row, inside the caller's transaction."""
+    if row.status.has_ended:
+        return True
+    row.progress = min(max(progress, 0.0), 1.0)
+    row.message = message
+    row.heartbeat_at = now()
+    return row.stop_stage is not None
 
 
 def request_stop(db: Database, run_id: int) -> Run:
@@ -114,8 +127,17 @@ def end_run(
     *,
     error_kind: ErrorKind | None = None,
     error_text: str = "",
+    attempt: int | None = None,
 ) -> bool:
     """End a run as finished, failed, stopped or interrupted, unless it has ended already.
+
+    Args:
+        db: The database.
+        run_id: Which run.
+        status: How it ended.
+        error_kind: The kind of failure, if it is one.
+        error_text: What happened and what to do, in words.
+        attempt: The attempt that has ended, should the run be at a later one by now.
 
     Returns:
         Whether this call ended it.
@@ -128,7 +150,7 @@ def end_run(
         raise ConflictError(f"{status} is not an end of a run", where=f"run {run_id}")
     with db.session() as session:
         row = get_run(session, run_id)
-        if row.status.has_ended:
+        if row.status.has_ended or attempt not in (None, row.attempt):
             return False
         row.status, row.error_kind, row.error_text = status, error_kind, error_text
         row.claimed_by, row.machine, row.pid, row.process_started_at = "", "", None, None

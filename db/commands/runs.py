@@ -22,6 +22,7 @@ def create_run(
     turns: int,
     start_token: str,
     device: str = "",
+    claimed_by: str = "",
 ) -> Run:
     """Create a queued run; it can be claimed once its snapshot is set.
 
@@ -35,6 +36,8 @@ def create_run(
         start_token: Made once for each form that people submit: the same token again (a double
             click, a repeated request) returns the run that exists.
         device: "cpu" or "cuda": what it will compute on.
+        claimed_by: Names the process that is about to write the snapshot, so that others can tell
+            when that process is gone before it did.
     """
     with db.session() as session:
         row = session.scalars(
@@ -49,6 +52,7 @@ def create_run(
                 turns=turns,
                 start_token=start_token,
                 device=device,
+                claimed_by=claimed_by,
                 queue_place=(session.scalar(select(func.max(RunTable.queue_place))) or 0) + 1,
             )
             session.add(row)
@@ -63,7 +67,8 @@ def set_snapshot(db: Database, run_id: int, sha256: str) -> None:
         NotFoundError: if the run does not exist (any more).
     """
     with db.session() as session:
-        get_run(session, run_id).snapshot_sha256 = sha256
+        row = get_run(session, run_id)
+        row.snapshot_sha256, row.claimed_by = sha256, ""
 
 
 def rename_run(db: Database, run_id: int, name: str) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from trainer.errors import OutOfMemoryError
+from trainer.errors import pass_too_large
 
 PASSING_LAYERS = 3
 """The backward pass of a layer holds as much again as this many layers keep: its activations
@@ -82,12 +82,9 @@ class ActivationMemory:
             if self.needed_bytes(tokens, recomputed) <= self.limit_bytes:
                 return recomputed
         needed = self.needed_bytes(tokens, self.layers)
-        raise OutOfMemoryError(
-            f"a pass over {tokens} tokens would take {needed / 1e9:.1f} GB, and "
-            f"{self.limit_bytes / 1e9:.1f} GB are free for it",
-            where="forward and backward pass",
-            remedy=f"Lower 'Tokens a pass' (token_budget) to {max(16, tokens // 2)}, or shorten "
-            "the longest conversation, or choose a smaller model.",
+        raise pass_too_large(
+            f"would take {needed / 1e9:.1f} GB, and {self.limit_bytes / 1e9:.1f} GB are free for it",
+            tokens,
         )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import torch
 
-from trainer.errors import OutOfMemoryError
+from trainer.errors import pass_too_large
 
 FREE_SHARE = 0.8
 """The rest is for other programs, and for what an allocator cannot use."""
@@ -33,12 +33,7 @@ def memory_errors(tokens: int) -> Iterator[None]:
     except (MemoryError, RuntimeError) as error:
         if not _is_allocation_failure(error):
             raise
-        raise OutOfMemoryError(
-            f"a pass over {tokens} tokens did not fit into memory",
-            where="forward and backward pass",
-            remedy=f"Lower 'Tokens a pass' (token_budget) to {max(16, tokens // 2)}, or shorten "
-            "the longest conversation, or choose a smaller model.",
-        ) from error
+        raise pass_too_large("did not fit into memory", tokens) from error
 
 
 def peak_memory_bytes(device: torch.device) -> int:

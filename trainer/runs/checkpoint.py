@@ -147,6 +147,7 @@ def save_checkpoint(
         progress: Where the run stands.
         save_state: Writes adapter and optimiser into the folder it is given.
     """
+    folder.checkpoints.mkdir(exist_ok=True)  # without parents: a folder that is gone stays gone
     with atomic_folder(checkpoint_path(folder, progress.step)) as temporary:
         save_state(temporary / "state")
         write_json(temporary / "progress.json", progress.to_json())

@@ -5,12 +5,15 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.errors import CheckpointError
+from trainer.errors import CheckpointError, FolderGoneError
+
+OLD_LOGS = 2
+"""How many full log files stay beside the one that is being written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +34,29 @@ class RunFolder:
 
     @property
     def log(self) -> Path:
-        """What the run's process printed."""
+        """What the run's process printed last."""
         return self.path / "run.log"
+
+    @property
+    def logs(self) -> list[Path]:
+        """The log files that there are, oldest first (see `trainer.runs.log`)."""
+        old = [self.path / f"{self.log.name}.{age}" for age in range(OLD_LOGS, 0, -1)]
+        return [path for path in (*old, self.log) if path.exists()]
 
     @property
     def metrics(self) -> Path:
         """One JSON object per turn and epoch."""
         return self.path / "metrics.jsonl"
+
+    @property
+    def steps(self) -> Path:
+        """One JSON object per optimiser step."""
+        return self.path / "steps.jsonl"
+
+    @property
+    def events(self) -> Path:
+        """Folder of the files that TensorBoard reads."""
+        return self.path / "tensorboard"
 
     @property
     def held_out(self) -> Path:
@@ -65,10 +84,10 @@ class RunFolder:
         return self.path / "checkpoints"
 
     def require(self) -> None:
-        """Raise CheckpointError unless the folder is there with what a run begins from."""
+        """Raise FolderGoneError unless the folder is there with what a run begins from."""
         for file in (self.config, self.data):
             if not file.exists():
-                raise CheckpointError(
+                raise FolderGoneError(
                     f"{file.name} is missing: this is not the folder of a run, or part of it "
                     "was deleted",
                     where=str(self.path),
@@ -95,13 +114,19 @@ class RunFolder:
 
     def log_tail(self, lines: int = 20, limit_bytes: int = 64_000) -> str:
         """Return the last lines of the log, empty if there is none."""
-        if not self.log.exists():
-            return ""
-        with self.log.open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - limit_bytes))
-            text = file.read().decode("utf-8", errors="replace")
-        return "\n".join(text.splitlines()[-lines:])
+        tail = b""
+        for path in reversed(self.logs):
+            if len(tail) >= limit_bytes or tail.count(b"\n") > lines:
+                break
+            with suppress(FileNotFoundError), path.open("rb") as file:
+                file.seek(0, os.SEEK_END)
+                file.seek(max(0, file.tell() + len(tail) - limit_bytes))
+                tail = file.read() + tail
+        return "\n".join(tail.decode("utf-8", errors="replace").splitlines()[-lines:])
+
+    def whole_log(self) -> bytes:
+        """Return all that is kept of what the run printed, oldest first."""
+        return b"".join(path.read_bytes() for path in self.logs)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -1,8 +1,10 @@
 """How a run begins: a row, a frozen copy of its data, then a process of its own. No torch."""
 
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from db import commands, queries
 from db.engine import Database
@@ -10,14 +12,20 @@ from db.enums import ErrorKind, RunStatus
 from db.errors import ConflictError
 from db.formats import write
 from db.records import Conversation, Run
-from trainer.catalog import find_model
+from trainer.catalog import find_model, has_gpu
 from trainer.compute_environment import COMPUTE_ENVIRONMENT
-from trainer.config import TrainConfig
+from trainer.config import Device, TrainConfig
 from trainer.errors import DiskFullError, TrainerError
 from trainer.preview import preview, refuse_blocked
 from trainer.runs.failure import explain
 from trainer.runs.folder import RunFolder, sha256_of, write_json, write_text
-from trainer.runs.process import own_environment, start_time
+from trainer.runs.process import (
+    own_environment,
+    own_machine,
+    own_mark,
+    reap_in_time,
+    start_time,
+)
 
 
 def start_run(
@@ -54,6 +62,8 @@ def start_run(
         conversations=len(conversations),
         turns=len(table.turns),
         start_token=start_token,
+        device=device_of(config),
+        claimed_by=str(own_mark()),
     )
     if run.snapshot_sha256:
         return run
@@ -74,6 +84,13 @@ def start_run(
     return queries.run(database, run.id)
 
 
+def device_of(config: TrainConfig) -> str:
+    """Return what a run with this configuration will compute on here: "cuda" or "cpu"."""
+    if config.device is Device.AUTO:
+        return Device.CUDA.value if has_gpu() else Device.CPU.value
+    return config.device.value
+
+
 def _freeze(
     database: Database, run: Run, conversations: Sequence[Conversation], config: TrainConfig
 ) -> None:
@@ -85,39 +102,47 @@ def _freeze(
     commands.set_snapshot(database, run.id, sha256_of(folder.data))
 
 
-def start_waiting(database: Database) -> Run | None:
-    """Start the run that has waited longest, if the device is free; return it."""
-    run = commands.claim_next_run(database)
-    if run is None:
-        return None
-    try:
-        pid = _spawn(database, run)
-    except OSError as error:
-        commands.end_run(
-            database,
-            run.id,
-            RunStatus.FAILED,
-            error_kind=ErrorKind.UNEXPECTED,
-            error_text=f"The run's process could not be started: {error}.",
-        )
-        return queries.run(database, run.id)
-    started_at = start_time(pid)
-    if started_at is not None:
-        commands.record_process(database, run.id, pid=pid, process_started_at=started_at)
-    return queries.run(database, run.id)
+def start_waiting(database: Database) -> list[Run]:
+    """Start the waiting runs whose device is free, in the order of the queue; return them."""
+    started: list[Run] = []
+    while (run := commands.claim_next_run(database, claimed_by=str(own_mark()))) is not None:
+        try:
+            _spawn(database, run)
+        except OSError as error:
+            failure = explain(error)
+            commands.end_run(
+                database,
+                run.id,
+                RunStatus.FAILED,
+                error_kind=failure.kind,
+                error_text=f"The run's process could not be started. {failure.text}",
+            )
+        started.append(queries.run(database, run.id))
+    return started
 
 
-def resume_run(database: Database, run_id: int) -> Run:
-    """Put a stopped or failed run back into the queue; it goes on from its last checkpoint.
+def resume_run(database: Database, run_id: int, *, attempt: int | None = None) -> Run:
+    """Put a run that ended before its time back into the queue; it goes on from its checkpoint.
+
+    Args:
+        database: Where the run is.
+        run_id: Which run.
+        attempt: The attempt that the person saw end: two clicks, or two tabs, resume it once.
 
     Raises:
         ConflictError: if the run has not ended, or has finished.
-        CheckpointError: if the run's folder is gone.
+        FolderGoneError: if the run's folder is gone.
     """
     RunFolder(database.settings.run_dir(run_id)).require()
-    commands.requeue_run(database, run_id)
+    commands.requeue_run(database, run_id, attempt=attempt)
     start_waiting(database)
     return queries.run(database, run_id)
+
+
+def can_resume(database: Database, run: Run) -> bool:
+    """Return whether a run ended before its time and its folder still has what it begins from."""
+    folder = RunFolder(database.settings.run_dir(run.id))
+    return run.status.can_resume and folder.config.exists() and folder.data.exists()
 
 
 def resume_here(database: Database, run_id: int) -> None:
@@ -125,7 +150,7 @@ def resume_here(database: Database, run_id: int) -> None:
 
     Raises:
         ConflictError: if the run cannot be resumed, or another one holds the device or waits.
-        CheckpointError: if the run's folder is gone.
+        FolderGoneError: if the run's folder is gone.
     """
     RunFolder(database.settings.run_dir(run_id)).require()
     others = [run for run in queries.runs(database) if not run.status.has_ended]
@@ -144,8 +169,8 @@ def request_stop(database: Database, run_id: int) -> Run:
     return commands.request_stop(database, run_id)
 
 
-def _spawn(database: Database, run: Run) -> int:
-    """Start the run's process in a session of its own, its output in the log; return its pid."""
+def _spawn(database: Database, run: Run) -> None:
+    """Start the run's process in a session of its own, its output in the log, and record it."""
     settings = database.settings
     folder = RunFolder(settings.run_dir(run.id))
     environment = {
@@ -155,7 +180,7 @@ def _spawn(database: Database, run: Run) -> int:
         "DATABASE_URL": settings.database_url,
         "PYTHONUNBUFFERED": "1",
     }
-    with folder.log.open("ab") as log:
+    with folder.log.open("ab") as log, _held_back(signal.SIGTERM):
         process = subprocess.Popen(
             [sys.executable, "-m", "trainer", "run", str(run.id)],
             stdin=subprocess.DEVNULL,
@@ -165,4 +190,28 @@ def _spawn(database: Database, run: Run) -> int:
             cwd=settings.home,
             env=environment,
         )
-    return process.pid
+    started_at = start_time(process.pid)
+    reap_in_time(process.pid)
+    if started_at is not None:
+        commands.record_process(
+            database,
+            run.id,
+            pid=process.pid,
+            process_started_at=started_at,
+            machine=own_machine(),
+            claimed_by=run.claimed_by,
+        )
+
+
+@contextmanager
+def _held_back(sent: signal.Signals) -> Iterator[None]:
+    """Let a process that the block starts receive a signal only once it can handle it.
+
+    It inherits what is held back; `trainer.runs.worker.stop_on_signals` lets go. A stop in the
+    first second of a run, while Python and torch load, is so honoured like any other.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {sent})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

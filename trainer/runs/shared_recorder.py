@@ -27,6 +27,10 @@ class SharedRecorder:
         """Record an optimiser step."""
         self._ranks.lead(lambda: self._recorder.step(row))
 
+    def settle(self) -> None:
+        """See that what was recorded survives a power cut."""
+        self._ranks.lead(self._recorder.settle)
+
     def rewind(self, step: int) -> None:
         """Forget everything after an optimiser step."""
         self._ranks.lead(lambda: self._recorder.rewind(step))

@@ -22,15 +22,18 @@ from trainer.engine.client import ServiceClient
 from trainer.engine.ranks import ALONE, Ranks
 from trainer.errors import BadDataError
 from trainer.loop import Ending, train
+from trainer.runs.database_recorder import DatabaseRecorder, patiently
 from trainer.runs.failure import Failure, explain
 from trainer.runs.folder import RunFolder, read_json, sha256_of, size_of
 from trainer.runs.launch import start_waiting
-from trainer.runs.process import is_alive, own_start_time
-from trainer.runs.recorder import DatabaseRecorder, FileRecorder, Recorder
+from trainer.runs.log import kept_small
+from trainer.runs.notice import tell
+from trainer.runs.process import is_alive, own_machine, own_start_time
+from trainer.runs.recorder import FileRecorder, Recorder
 from trainer.runs.shared_recorder import SharedRecorder
 
 FOLDER_GONE = Failure(
-    ErrorKind.UNEXPECTED, "The run's folder was deleted while it ran. Launch the run anew."
+    ErrorKind.FOLDER_GONE, "The run's folder was deleted while it ran. Launch the run anew."
 )
 
 ENDINGS = {
@@ -122,35 +125,51 @@ def work(database: Database, run_id: int, ranks: Ranks = ALONE) -> RunStatus:
         ConflictError: if nobody claimed the run, it has ended, or another process is at work on it.
     """
     folder = RunFolder(database.settings.run_dir(run_id))
-    recorder = DatabaseRecorder(database, run_id, FileRecorder(folder.metrics))
-    stop_on_signals(recorder, ranks)
+    files = FileRecorder(folder.metrics)
     if not ranks.is_leader:
-        return ENDINGS[run_folder(folder, recorder, database.settings, ranks)]
+        stop_on_signals(files, ranks)
+        return ENDINGS[run_folder(folder, files, database.settings, ranks)]
+    recorder = DatabaseRecorder(database, run_id, files)
+    stop_on_signals(recorder)
     _claim(database, run_id)
+    with kept_small(folder):
+        status, failure = _carry_out(database, run_id, folder, recorder, ranks)
+        kind, text = (failure.kind, failure.text) if failure else (None, "")
+        patiently(
+            lambda: commands.end_run(database, run_id, status, error_kind=kind, error_text=text)
+        )
+    start_waiting(database)
+    tell(database, run_id)
+    return queries.run(database, run_id).status
+
+
+def _carry_out(
+    database: Database,
+    run_id: int,
+    folder: RunFolder,
+    recorder: DatabaseRecorder,
+    ranks: Ranks,
+) -> tuple[RunStatus, Failure | None]:
+    """Train; return how it ended and, if it failed, why."""
+    run = queries.run(database, run_id)
+    recorder.note(f"attempt {run.attempt} of run {run_id}, process {os.getpid()}")
     try:
         folder.require()
-        if sha256_of(folder.data) != queries.run(database, run_id).snapshot_sha256:
+        if sha256_of(folder.data) != run.snapshot_sha256:
             raise BadDataError(
                 "the run's own copy of the data was changed after the launch",
                 where=str(folder.data),
                 remedy="Launch the run anew.",
             )
-        with recorder.heartbeat():
+        with recorder.recording():
             ending = run_folder(folder, recorder, database.settings, ranks)
         _record_artifacts(database, run_id, folder)
-        commands.end_run(database, run_id, ENDINGS[ending])
+        return ENDINGS[ending], None
+    except KeyboardInterrupt:  # told to end twice: at once, without another checkpoint
+        return RunStatus.STOPPED, None
     except Exception as error:  # noqa: BLE001 - the process edge: the failure is stored on the run
         traceback.print_exc(file=sys.stderr)
-        failure = explain(error) if folder.path.is_dir() else FOLDER_GONE
-        commands.end_run(
-            database,
-            run_id,
-            RunStatus.FAILED,
-            error_kind=failure.kind,
-            error_text=failure.text,
-        )
-    start_waiting(database)
-    return queries.run(database, run_id).status
+        return RunStatus.FAILED, explain(error) if folder.path.is_dir() else FOLDER_GONE
 
 
 def _claim(database: Database, run_id: int) -> None:
@@ -164,12 +183,19 @@ def _claim(database: Database, run_id: int) -> None:
             remedy="Wait for its end, or stop it on its page.",
         )
     commands.begin_run(database, run_id)
-    commands.record_process(database, run_id, pid=os.getpid(), process_started_at=own_start_time())
+    commands.record_process(
+        database,
+        run_id,
+        pid=os.getpid(),
+        process_started_at=own_start_time(),
+        machine=own_machine(),
+    )
 
 
 def stop_on_signals(recorder: DatabaseRecorder | FileRecorder, ranks: Ranks = ALONE) -> None:
     """Turn SIGTERM and Ctrl+C into a stop request, honoured with a checkpoint.
 
+    Where a stop was asked for already, they end the process at once, leaving its last checkpoint.
     Launchers send the signal to every rank; the others wait for the leader to hand it on.
     """
     if not ranks.is_leader:
@@ -178,10 +204,12 @@ def stop_on_signals(recorder: DatabaseRecorder | FileRecorder, ranks: Ranks = AL
         return
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
-        recorder.stop()
+        if recorder.stop():
+            raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # the launcher held it back
 
 
 def _record_artifacts(database: Database, run_id: int, folder: RunFolder) -> None:

@@ -8,7 +8,8 @@ from db import queries
 from db.engine import open_database
 from db.settings import Settings
 from tests.db.building import queued_run, step_metric, turn_metric
-from trainer.runs.recorder import DatabaseRecorder, FileRecorder
+from trainer.runs.database_recorder import DatabaseRecorder
+from trainer.runs.recorder import FileRecorder
 
 
 def test_a_step_that_was_never_finished_is_taken_back_everywhere(
