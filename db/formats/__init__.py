@@ -1,72 +1,140 @@
-"""Conversation formats: bytes to conversations and back; no database in it."""
+"""Conversation formats: bytes to conversations and back; no database in it.
 
-from collections.abc import Iterable
-from typing import cast
+`detect` looks at the beginning of a file, `read` streams its conversations, `write_to` writes
+some. `parse` and `write` do the same with everything in memory.
+"""
+
+from collections.abc import Iterable, Iterator
 
 from db.errors import DataError
-from db.formats.fields import check_values, describe
+from db.formats.detecting import Detection, SeenScores, detect_among
+from db.formats.format import Format
 from db.formats.native import NATIVE
+from db.formats.native import write_row as write_native
 from db.formats.openai import OPENAI
-from db.formats.reading import read_rows
+from db.formats.openai import write_row as write_openai
+from db.formats.reading import conversations_of
 from db.formats.recipe import RECIPE
-from db.formats.result import Format, Notes, ParsedFile, RowError
+from db.formats.result import IssueLog, Parsed, ParsedFile, issue_words
+from db.formats.rows import FileKind
+from db.formats.scales import Scale, ScaleKind, ScoreRule, ScoreTarget
 from db.formats.sharegpt import SHAREGPT
-from db.records import Conversation, ImportIssue
+from db.formats.source import Source
+from db.records import Conversation, ImportIssue, IssueOutcome
 
-__all__ = ["AUTO", "READABLE", "WRITABLE", "ParsedFile", "parse", "write"]
+__all__ = [
+    "AUTO",
+    "FORMATS",
+    "READABLE",
+    "WRITABLE",
+    "Detection",
+    "FileKind",
+    "Format",
+    "IssueLog",
+    "Parsed",
+    "ParsedFile",
+    "Scale",
+    "ScaleKind",
+    "ScoreRule",
+    "ScoreTarget",
+    "SeenScores",
+    "Source",
+    "detect",
+    "issue_words",
+    "parse",
+    "read",
+    "write",
+]
 
 AUTO = "auto"
 
-_FORMATS = {format.name: format for format in (NATIVE, RECIPE, OPENAI, SHAREGPT)}
+FORMATS = {format.name: format for format in (NATIVE, RECIPE, OPENAI, SHAREGPT)}
+"""Every format that is read, by name; where two fit a file equally, the first is taken."""
 
-READABLE = tuple(_FORMATS)
-"""Names of the formats that `parse` reads."""
+READABLE = tuple(FORMATS)
+"""Names of the formats that `read` and `parse` read."""
 
-WRITABLE = tuple(name for name, format in _FORMATS.items() if format.write_row is not None)
+_WRITERS = {"native": write_native, "openai": write_openai}
+
+WRITABLE = tuple(_WRITERS)
 """Names of the formats that `write` writes."""
 
 
-def parse(data: bytes, *, format: str = AUTO) -> ParsedFile:
-    """Read the conversations of a JSON or JSON-lines file.
-
-    A row that cannot be read is reported in `skipped` and does not keep the others out. Text is
-    kept as it is, except for NUL characters and lone surrogates, which become U+FFFD.
+def detect(source: Source, format: str = AUTO) -> Detection:
+    """Recognise a file's format from its content, and suggest how its scores are to be read.
 
     Args:
-        data: The file's bytes; UTF-8, or Windows-1252 or UTF-16 with a warning.
+        source: The file.
+        format: One of `READABLE` if the person chose it, or "auto".
+
+    Raises:
+        DataError: if the file is empty, malformed, of no known kind or of none of the formats.
+    """
+    if format != AUTO:
+        _known(format, READABLE)
+    return detect_among(source, FORMATS, None if format == AUTO else format)
+
+
+def read(
+    source: Source,
+    *,
+    format: str = AUTO,
+    rule: ScoreRule | None = None,
+    detection: Detection | None = None,
+) -> Iterator[Parsed | ImportIssue]:
+    """Yield a file's conversations one after another, and what is remarkable about its rows.
+
+    A row that cannot be read gives an issue and does not keep the others out. Text is kept as it
+    is, except for NUL characters and lone surrogates, which become U+FFFD. Memory stays bounded
+    whatever the file's size.
+
+    Args:
+        source: The file.
+        format: One of `READABLE`, or "auto".
+        rule: How scores are read; None takes the suggested rule.
+        detection: What `detect` said of this file and format, to spare a second look.
+
+    Raises:
+        DataError: if the file cannot be read as a whole (see `detect`), also while it is being
+            read; then nothing of it should be kept.
+    """
+    found = detection or detect(source, format)
+    chosen = FORMATS[found.format]
+    yield from conversations_of(source, found, chosen, found.rule if rule is None else rule)
+
+
+def parse(data: bytes, *, format: str = AUTO) -> ParsedFile:
+    """Read the conversations of a file that is in memory, with the suggested rule for scores.
+
+    Args:
+        data: The file's bytes.
         format: One of `READABLE`, or "auto" to recognise it from the content.
 
     Raises:
-        DataError: if the file is empty, no well-formed JSON (naming line and column), or of none
-            of the formats.
+        DataError: if the file cannot be read as a whole (see `read`).
     """
-    read = read_rows(data)
-    chosen = _recognise(read.rows) if format == AUTO else _named(format, READABLE)
-    notes = Notes()
+    source = Source.of_bytes(data)
+    found = detect(source, format)
+    log = IssueLog()
     conversations: list[Conversation] = []
     rows: list[int] = []
-    skipped: list[ImportIssue] = []
-    for number, row in enumerate(read.rows, start=1):
-        notes.row = number
-        try:
-            check_values(row, notes)
-            conversation = chosen.parse_row(row, notes)
-        except RowError as error:
-            notes.forget_row()
-            skipped.append(
-                ImportIssue(row=number, field=error.where, reason=error.what, remedy=error.remedy)
-            )
-            continue
-        if not conversation.assistant_messages:
-            notes.add("there is no assistant turn, so there is nothing to score")
-        conversations.append(conversation)
-        rows.append(number)
+    for item in read(source, detection=found):
+        if isinstance(item, Parsed):
+            conversations.append(item.conversation)
+            rows.append(item.row)
+        else:
+            log.add(item)
+    issues = log.issues()
+    mapped = [s for s in found.rule.scales if s.used and not s.is_identity]
     return ParsedFile(
-        format=chosen.name,
+        format=found.format,
         conversations=tuple(conversations),
         rows=tuple(rows),
-        skipped=tuple(skipped),
-        warnings=(*read.warnings, *notes.lines()),
+        skipped=tuple(i for i in issues if i.outcome is IssueOutcome.SKIPPED),
+        warnings=(
+            *(issue_words(i) for i in issues if i.outcome is not IssueOutcome.SKIPPED),
+            *(f"the scores named {s.name!r} were mapped: {s.words}" for s in mapped),
+        ),
     )
 
 
@@ -78,10 +146,9 @@ def write(conversations: Iterable[Conversation], format: str) -> str:
     Raises:
         DataError: if there is no such format, or a number in a conversation is not finite.
     """
-    write_row = _named(format, WRITABLE).write_row
-    assert write_row is not None  # it is one of WRITABLE
+    _known(format, WRITABLE)
     try:
-        return "".join(write_row(conversation) + "\n" for conversation in conversations)
+        return "".join(_WRITERS[format](conversation) + "\n" for conversation in conversations)
     except ValueError as error:
         raise DataError(
             f"a conversation cannot be written ({error})",
@@ -90,37 +157,10 @@ def write(conversations: Iterable[Conversation], format: str) -> str:
         ) from None
 
 
-def _named(name: str, names: tuple[str, ...]) -> Format:
+def _known(name: str, names: tuple[str, ...]) -> None:
     if name not in names:
         raise DataError(
             f"there is no format named {name!r} here",
             where="format",
             remedy=f"The formats are: {', '.join(names)}.",
         )
-    return _FORMATS[name]
-
-
-def _recognise(rows: list[object]) -> Format:
-    """Return the format of most rows; native if any row says more than openai can."""
-    if any(NATIVE.recognises(row) for row in rows):
-        return NATIVE
-    counts = {
-        format.name: sum(format.recognises(row) for row in rows)
-        for format in (RECIPE, OPENAI, SHAREGPT)
-    }
-    name = max(counts, key=lambda key: counts[key])
-    if counts[name] == 0:
-        raise DataError(
-            f"this is none of the known formats: its first row is {_shape(rows[0])}",
-            where="row 1",
-            remedy='A row has "messages" (native, openai), "turns" (recipe) or "conversations" '
-            "(sharegpt).",
-        )
-    return _FORMATS[name]
-
-
-def _shape(row: object) -> str:
-    if not isinstance(row, dict):
-        return describe(row)
-    keys = [repr(key)[:40] for key in cast("dict[str, object]", row)]
-    return f"an object with {', '.join(keys[:6])}" if keys else "an empty object"

@@ -109,7 +109,7 @@ def optional_text(data: JsonObject, key: str, path: str, default: str = "") -> s
 def remark_others(data: JsonObject, known: frozenset[str], path: str, notes: Notes) -> None:
     """Remark the fields that have no place in a conversation."""
     for key in data:
-        if key not in known:
+        if key not in known and data[key] is not None:
             name = clean(join(path, key))[:80]
             notes.add(f"the field {name!r} has no place here and was left out")
 

@@ -8,7 +8,6 @@ from db.formats.fields import (
     JsonObject,
     as_list,
     as_object,
-    as_score,
     as_text,
     describe,
     join,
@@ -17,7 +16,7 @@ from db.formats.fields import (
     required_text,
 )
 from db.formats.result import Notes, RowError
-from db.records import IMPORTED_RATER, Message, Score
+from db.records import Message
 from db.text import clean_json
 
 ROLE_ALIASES: dict[str, Role] = {
@@ -51,7 +50,7 @@ MESSAGE_KEYS = frozenset(
 
 
 def parse_message(data: JsonObject, path: str, notes: Notes) -> Message:
-    """Read role, content, tool calls and the short form of a score of a message.
+    """Read role, content and tool calls of a message.
 
     Raises:
         RowError: naming the field.
@@ -80,26 +79,7 @@ def parse_message(data: JsonObject, path: str, notes: Notes) -> Message:
         content=message.content,
         tool_calls=tool_calls or message.tool_calls,
         tool_call_id=call_id or None,
-        scores=parse_short_score(data, message.role, path),
     )
-
-
-def parse_short_score(data: JsonObject, role: Role, path: str) -> tuple[Score, ...]:
-    """Read `"score": 0.5`, short for one score by whoever scored the file; null is no score.
-
-    Raises:
-        RowError: if it is no score, or the message is no reply.
-    """
-    if data.get("score") is None:
-        return ()
-    field = join(path, "score")
-    if role is not Role.ASSISTANT:
-        raise RowError(
-            f"a {role} message carries a score",
-            where=field,
-            remedy="Only replies of the assistant are scored.",
-        )
-    return (Score(rater=IMPORTED_RATER, value=as_score(data["score"], field)),)
 
 
 def make_message(role_name: str, text: str, role_path: str, notes: Notes) -> Message:

@@ -1,10 +1,12 @@
 """EveryTurn's own format: one object a line that loses nothing."""
 
 import json
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from db.enums import Role
+from db.formats.draft import Draft
 from db.formats.fields import (
     JsonObject,
     as_list,
@@ -18,8 +20,9 @@ from db.formats.fields import (
     remark_others,
     required,
 )
+from db.formats.format import Format, each_row
 from db.formats.messages import MESSAGE_KEYS, lift_system, parse_message, require_messages
-from db.formats.result import Format, Notes, RowError
+from db.formats.result import Notes, RowError, share
 from db.records import IMPORTED_RATER, Conversation, Message, Score
 from db.text import clean_json
 
@@ -44,11 +47,17 @@ _SCORE_KEYS = frozenset({"rater", "value", "note", "at"})
 _LARGEST_ID = 2**63 - 1
 
 
-def _recognises(row: object) -> bool:
+def _confidence(rows: Sequence[object]) -> float:
+    """Rows of messages fit; they are native for sure if any of them says more than openai can."""
+    fitting = share(rows, lambda row: is_object_with(row, "messages"))
+    return fitting if any(_says_more(row) for row in rows) else fitting / 2
+
+
+def _says_more(row: object) -> bool:
     if not is_object_with(row, "messages"):
         return False
     data = cast(JsonObject, row)
-    if any(key in data for key in _OWN_KEYS - {"id"}):
+    if any(data.get(key) is not None for key in _OWN_KEYS - {"id"}):
         return True
     messages = data["messages"]
     return isinstance(messages, list) and any(
@@ -58,7 +67,7 @@ def _recognises(row: object) -> bool:
     )
 
 
-def _parse_row(row: object, notes: Notes) -> Conversation:
+def _parse_row(row: object, notes: Notes) -> Iterator[Draft]:
     data = as_object(row, "")
     remark_others(data, _OWN_KEYS | {"messages"}, "", notes)
     messages = [
@@ -69,7 +78,7 @@ def _parse_row(row: object, notes: Notes) -> Conversation:
     if "system" not in data:
         system, rest = lift_system(messages)
     tags = [] if data.get("tags") is None else as_list(data["tags"], "tags")
-    return Conversation(
+    conversation = Conversation(
         id=_optional_id(data, "id", ""),
         title=optional_text(data, "title", ""),
         system=system,
@@ -82,12 +91,14 @@ def _parse_row(row: object, notes: Notes) -> Conversation:
         updated_at=_optional_time(data, "updated_at", ""),
         archived=_optional_flag(data, "archived"),
     )
+    yield Draft(conversation)
 
 
 def _parse_message(data: JsonObject, path: str, notes: Notes) -> Message:
     remark_others(data, MESSAGE_KEYS | _OWN_MESSAGE_KEYS, "messages[]", notes)
     said = parse_message(data, path, notes)
-    scores = said.scores + _parse_scores(data, "scores", path, notes)
+    short = _short_score(data, path)
+    scores = short + _parse_scores(data, "scores", path, notes)
     adjudicated = _parse_adjudicated(data, path, notes)
     if (scores or adjudicated) and said.role is not Role.ASSISTANT:
         raise RowError(
@@ -95,7 +106,7 @@ def _parse_message(data: JsonObject, path: str, notes: Notes) -> Message:
             where=join(path, "scores"),
             remedy="Only replies of the assistant are scored.",
         )
-    if said.scores and any(score.rater == IMPORTED_RATER for score in scores[1:]):
+    if short and any(score.rater == IMPORTED_RATER for score in scores[1:]):
         raise RowError(
             f"{IMPORTED_RATER!r} scores it twice",
             where=join(path, "score"),
@@ -122,6 +133,12 @@ def _parse_message(data: JsonObject, path: str, notes: Notes) -> Message:
         token_ids=token_ids,
         logprobs=logprobs,
     )
+
+
+def _short_score(data: JsonObject, path: str) -> tuple[Score, ...]:
+    if data.get("score") is None:
+        return ()
+    return (Score(rater=IMPORTED_RATER, value=as_score(data["score"], join(path, "score"))),)
 
 
 def _parse_scores(data: JsonObject, key: str, path: str, notes: Notes) -> tuple[Score, ...]:
@@ -232,7 +249,8 @@ def _optional_flag(data: JsonObject, key: str) -> bool:
     return value
 
 
-def _write_row(conversation: Conversation) -> str:
+def write_row(conversation: Conversation) -> str:
+    """Return a conversation as one line of JSON, without the line's end."""
     row: dict[str, Any] = {"title": conversation.title}
     if conversation.id is not None:
         row["id"] = conversation.id
@@ -291,4 +309,22 @@ def _write_time(time: datetime) -> str:
     return time.astimezone(UTC).isoformat()
 
 
-NATIVE = Format(name="native", recognises=_recognises, parse_row=_parse_row, write_row=_write_row)
+NATIVE = Format(
+    name="native",
+    title="EveryTurn (nothing is lost)",
+    about=(
+        "EveryTurn's own form, and the only one that loses nothing. Just `messages` is needed. A "
+        'score without `rater` belongs to the rater "imported", and `"score": 0.5` in a reply is '
+        "short for one of those. `group` is shared by conversations that answer the same prompt. "
+        "Replies that a model sampled carry `model`, `token_ids` and `logprobs`. Scores are read "
+        "as they are, from -1 to 1; a row with any other value is skipped."
+    ),
+    example=(
+        '{"title": "Parcel", "system": "You work at a support desk.", "tags": ["support"], '
+        '"messages": [{"role": "user", "content": "Where is my parcel?"}, {"role": "assistant", '
+        '"content": "May I have the order number?", "scores": [{"rater": "kim", "value": 0.8, '
+        '"note": "asks first"}]}], "outcomes": [{"rater": "kim", "value": 0.5}]}\n'
+    ),
+    confidence=_confidence,
+    parse=each_row(_parse_row),
+)

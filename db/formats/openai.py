@@ -1,52 +1,96 @@
 """The format of OpenAI's chat fine-tuning files: {"messages": [{role, content}]}."""
 
 import json
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 from db.enums import Role
+from db.formats.draft import Draft, Piece, draft, parse_piece
 from db.formats.fields import (
+    JsonObject,
     as_list,
     as_object,
     is_object_with,
     remark_others,
     required,
 )
-from db.formats.messages import MESSAGE_KEYS, lift_system, parse_message, require_messages
-from db.formats.result import Format, Notes
+from db.formats.format import Format, each_row
+from db.formats.messages import MESSAGE_KEYS
+from db.formats.result import Notes, share
 from db.records import Conversation, Message
 from db.text import clean_json
 
+_OTHERS = frozenset(
+    {"chosen", "rejected", "completion", "mapping", "message_tree_id", "annotations", "responses"}
+)
+"""Fields that say that the messages are only a part of what a row holds."""
 
-def _recognises(row: object) -> bool:
-    return is_object_with(row, "messages")
+
+def _confidence(rows: Sequence[object]) -> float:
+    return 0.9 * share(rows, _fits)
 
 
-def _parse_row(row: object, notes: Notes) -> Conversation:
+def _fits(row: object) -> bool:
+    return is_object_with(row, "messages") and not cast(JsonObject, row).keys() & _OTHERS
+
+
+def _parse_row(row: object, notes: Notes) -> Iterator[Draft]:
     data = as_object(row, "")
-    remark_others(data, frozenset({"messages"}), "", notes)
-    messages: list[Message] = []
-    for index, value in enumerate(as_list(required(data, "messages", ""), "messages")):
-        path = f"messages[{index}]"
-        entry = as_object(value, path)
-        remark_others(entry, MESSAGE_KEYS, "messages[]", notes)
-        messages.append(parse_message(entry, path, notes))
-    system, rest = lift_system(messages)
-    return Conversation(system=system, messages=require_messages(rest, "messages"))
+    remark_others(data, frozenset({"messages", "id"}), "", notes)
+    yield draft(parse_pieces(required(data, "messages", ""), "messages", notes), path="messages")
 
 
-def _write_row(conversation: Conversation) -> str:
-    messages: list[dict[str, Any]] = []
-    if conversation.system:
-        messages.append({"role": Role.SYSTEM.value, "content": conversation.system})
-    for message in conversation.messages:
-        entry: dict[str, Any] = {"role": message.role.value, "content": message.content}
-        if message.tool_calls:
-            entry["tool_calls"] = list(message.tool_calls)
-            entry["content"] = message.content or None
-        if message.tool_call_id is not None:
-            entry["tool_call_id"] = message.tool_call_id
-        messages.append(entry)
-    return json.dumps(clean_json({"messages": messages}), ensure_ascii=False, allow_nan=False)
+def parse_pieces(value: object, path: str, notes: Notes) -> list[Piece]:
+    """Read a list of messages.
+
+    Raises:
+        RowError: naming the field.
+    """
+    pieces: list[Piece] = []
+    for index, item in enumerate(as_list(value, path)):
+        field = f"{path}[{index}]"
+        entry = as_object(item, field)
+        remark_others(entry, MESSAGE_KEYS, f"{path}[]", notes)
+        pieces.append(parse_piece(entry, field, notes))
+    return pieces
 
 
-OPENAI = Format(name="openai", recognises=_recognises, parse_row=_parse_row, write_row=_write_row)
+def write_message(message: Message) -> dict[str, Any]:
+    """Return a message as JSON data, without scores."""
+    entry: dict[str, Any] = {"role": message.role.value, "content": message.content}
+    if message.tool_calls:
+        entry["tool_calls"] = list(message.tool_calls)
+        entry["content"] = message.content or None
+    if message.tool_call_id is not None:
+        entry["tool_call_id"] = message.tool_call_id
+    return entry
+
+
+def write_messages(conversation: Conversation) -> list[dict[str, Any]]:
+    """Return the messages of a conversation as JSON data, its system prompt first."""
+    system = [Message(role=Role.SYSTEM, content=conversation.system)] if conversation.system else []
+    return [write_message(message) for message in (*system, *conversation.messages)]
+
+
+def write_row(conversation: Conversation) -> str:
+    """Return what was said as one line of JSON, without the line's end."""
+    row = clean_json({"messages": write_messages(conversation)})
+    return json.dumps(row, ensure_ascii=False, allow_nan=False)
+
+
+OPENAI = Format(
+    name="openai",
+    title="OpenAI messages",
+    about=(
+        "Chat messages. A leading `system` or `developer` message becomes the system prompt. "
+        "Content is text, a list of text parts (they are joined), or null beside `tool_calls`; "
+        "pictures and sound are refused. Tool calls and tool messages are kept. A reply may carry "
+        '`"score": 0.5`, a score by the rater "imported"; null, or no `score`, is none.'
+    ),
+    example=(
+        '{"messages": [{"role": "user", "content": "Hello"}, '
+        '{"role": "assistant", "content": "Hi!"}]}\n'
+    ),
+    confidence=_confidence,
+    parse=each_row(_parse_row),
+)

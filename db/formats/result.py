@@ -1,17 +1,34 @@
-"""What parsing a file gives, and what it collects on the way."""
+"""What reading a file gives, and what it collects on the way."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
 from db.errors import DataError
-from db.records import Conversation, ImportIssue
+from db.records import Conversation, ImportIssue, IssueOutcome
 
 _ROWS_NAMED = 5
+_NAMED = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """One conversation of a file.
+
+    Attributes:
+        row: Its row in the file, from 1 (the first of several that it was made of).
+        raw: That row as JSON data; a list if it was made of several.
+        packed_bytes: How much of the file has been read so far, for progress.
+    """
+
+    conversation: Conversation
+    row: int
+    raw: object
+    packed_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedFile:
-    """The conversations of a file.
+    """The conversations of a file, all in memory.
 
     Attributes:
         format: Name of the format it was read as.
@@ -34,48 +51,83 @@ class RowError(DataError):
 
 @dataclass(slots=True)
 class Notes:
-    """Collects remarks while rows are parsed, so that each is reported once for all its rows."""
+    """Collects what is remarkable about the rows of one conversation, or of one tree of them."""
 
     row: int = 0
-    _rows_by_remark: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    issues: list[ImportIssue] = field(default_factory=list[ImportIssue])
 
-    def add(self, remark: str) -> None:
-        """Remark something about the present row."""
-        rows = self._rows_by_remark.setdefault(remark, [])
-        if not rows or rows[-1] != self.row:
-            rows.append(self.row)
+    def add(self, remark: str, where: str = "row", remedy: str = "") -> None:
+        """Say what was changed or left out of the present row."""
+        self._add(IssueOutcome.REPAIRED, where, remark, remedy)
 
-    def forget_row(self) -> None:
-        """Take back what was remarked about the present row, because it is skipped."""
-        for rows in self._rows_by_remark.values():
-            if rows and rows[-1] == self.row:
-                rows.pop()
+    def flag(self, where: str, reason: str, remedy: str) -> None:
+        """Say what deserves a look in the present row."""
+        self._add(IssueOutcome.FLAGGED, where, reason, remedy)
 
-    def lines(self) -> Iterator[str]:
-        """Yield one line for each remark, naming its rows."""
-        for remark, rows in self._rows_by_remark.items():
-            if rows:
-                yield f"{_name_rows(rows)}: {remark}"
+    def skip(self, where: str, reason: str, remedy: str) -> None:
+        """Say why the present row is left out while others of its conversation are not."""
+        self._add(IssueOutcome.SKIPPED, where, reason, remedy)
+
+    def merge(self, where: str, reason: str, remedy: str = "") -> None:
+        """Say that the present row adds nothing to another one."""
+        self._add(IssueOutcome.MERGED, where, reason, remedy)
+
+    def _add(self, outcome: IssueOutcome, where: str, reason: str, remedy: str) -> None:
+        issue = ImportIssue(
+            row=self.row, field=where, reason=reason, remedy=remedy, outcome=outcome
+        )
+        if issue not in self.issues:
+            self.issues.append(issue)
 
 
-def _name_rows(rows: list[int]) -> str:
-    named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])
-    rest = len(rows) - _ROWS_NAMED
-    return f"row{'s' if len(rows) > 1 else ''} {named}" + (f" and {rest} more" if rest > 0 else "")
+@dataclass(slots=True)
+class IssueLog:
+    """Gathers issues so that any number of rows gives a report that a person can read.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
-    """One conversation format.
-
-    Attributes:
-        name: What people call it on the command line.
-        recognises: Whether a row looks as if it were of this format.
-        parse_row: Turns a row into a conversation; raises RowError.
-        write_row: Turns a conversation into one line of JSON; None if the format is only read.
+    Skipped rows are named one by one, everything else once for all rows with the same issue; of
+    more than 2000 kinds only the number is kept.
     """
 
-    name: str
-    recognises: Callable[[object], bool]
-    parse_row: Callable[[object, Notes], Conversation]
-    write_row: Callable[[Conversation], str] | None = None
+    _issues: dict[tuple[object, ...], ImportIssue] = field(
+        default_factory=dict[tuple[object, ...], ImportIssue]
+    )
+    _last_rows: dict[tuple[object, ...], int] = field(default_factory=dict[tuple[object, ...], int])
+
+    def add(self, issue: ImportIssue) -> None:
+        """Take an issue into the report."""
+        key: tuple[object, ...] = (issue.outcome, issue.reason)
+        if issue.outcome is IssueOutcome.SKIPPED:
+            key = (*key, issue.row, issue.field)
+        if key not in self._issues and len(self._issues) >= _NAMED:
+            key = (issue.outcome,)
+            issue = replace(issue, field="row", reason="further rows of this kind")
+        known = self._issues.get(key)
+        if known is None:
+            self._issues[key] = issue
+        elif issue.row != self._last_rows[key]:
+            others = known.others
+            if len(others) < _ROWS_NAMED - 1:
+                others = (*others, issue.row)
+            self._issues[key] = replace(known, count=known.count + 1, others=others)
+        self._last_rows[key] = issue.row
+
+    def issues(self) -> tuple[ImportIssue, ...]:
+        """Return the report, in the order of the first row of each issue's kind."""
+        return tuple(self._issues.values())
+
+
+def issue_words(issue: ImportIssue) -> str:
+    """Return an issue in one line that names its rows."""
+    if issue.row == 0:
+        return issue.reason
+    rows = [issue.row, *issue.others]
+    rest = issue.count - len(rows)
+    named = ", ".join(str(row) for row in rows)
+    more = f" and {rest} more" if rest > 0 else ""
+    return f"row{'s' if issue.count > 1 else ''} {named}{more}: {issue.reason}"
+
+
+def share(rows: Iterable[object], fits: Callable[[object], bool]) -> float:
+    """Return the share of rows that fit, from 0 to 1."""
+    verdicts = [fits(row) for row in rows]
+    return sum(verdicts) / len(verdicts) if verdicts else 0.0

@@ -1,8 +1,11 @@
 """The ShareGPT format: {"conversations": [{"from", "value"}]}, or the bare list."""
 
-from dataclasses import replace
-from typing import cast
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
+from db.enums import Role
+from db.formats.draft import Draft, Piece, draft, parse_piece, short_score
 from db.formats.fields import (
     JsonObject,
     as_list,
@@ -13,19 +16,20 @@ from db.formats.fields import (
     required,
     required_text,
 )
-from db.formats.messages import (
-    MESSAGE_KEYS,
-    lift_system,
-    make_message,
-    parse_message,
-    parse_short_score,
-    require_messages,
-)
-from db.formats.result import Format, Notes
+from db.formats.format import Format, each_row
+from db.formats.messages import MESSAGE_KEYS, make_message
+from db.formats.result import Notes, share
 from db.records import Conversation, Message
+from db.text import clean_json
+
+_FROM = {Role.USER: "human", Role.ASSISTANT: "gpt", Role.SYSTEM: "system", Role.TOOL: "observation"}
 
 
-def _recognises(row: object) -> bool:
+def _confidence(rows: Sequence[object]) -> float:
+    return 0.95 * share(rows, _fits)
+
+
+def _fits(row: object) -> bool:
     if isinstance(row, list):
         return any(_is_message(entry) for entry in cast("list[object]", row))
     return is_object_with(row, "conversations")
@@ -35,7 +39,7 @@ def _is_message(entry: object) -> bool:
     return is_object_with(entry, "from", "value") or is_object_with(entry, "role", "content")
 
 
-def _parse_row(row: object, notes: Notes) -> Conversation:
+def _parse_row(row: object, notes: Notes) -> Iterator[Draft]:
     system, title, path = "", "", "conversations"
     if isinstance(row, list):
         entries, path = cast("list[object]", row), ""
@@ -45,22 +49,57 @@ def _parse_row(row: object, notes: Notes) -> Conversation:
         entries = as_list(required(data, path, ""), path)
         system = optional_text(data, "system", "")
         title = optional_text(data, "title", "")
-    messages = [
+    pieces = [
         _parse_entry(as_object(entry, f"{path}[{index}]"), f"{path}[{index}]", notes)
         for index, entry in enumerate(entries)
     ]
-    system, rest = lift_system(messages, system)
-    return Conversation(title=title, system=system, messages=require_messages(rest, path or "row"))
+    yield draft(pieces, path=path, system=system, title=title)
 
 
-def _parse_entry(entry: JsonObject, path: str, notes: Notes) -> Message:
+def _parse_entry(entry: JsonObject, path: str, notes: Notes) -> Piece:
     if "from" not in entry and "role" in entry:
         remark_others(entry, MESSAGE_KEYS, "conversations[]", notes)
-        return parse_message(entry, path, notes)
+        return parse_piece(entry, path, notes)
     remark_others(entry, frozenset({"from", "value", "score"}), "conversations[]", notes)
     role_name = required_text(entry, "from", path)
     said = make_message(role_name, required_text(entry, "value", path), f"{path}.from", notes)
-    return replace(said, scores=parse_short_score(entry, said.role, path))
+    return Piece(said, short_score(entry, said.role, path))
 
 
-SHAREGPT = Format(name="sharegpt", recognises=_recognises, parse_row=_parse_row)
+def write_row(conversation: Conversation) -> str:
+    """Return what was said as one line of JSON, without the line's end.
+
+    A reply that says something and calls a tool becomes two entries.
+    """
+    row: dict[str, Any] = {}
+    if conversation.system:
+        row["system"] = conversation.system
+    row["conversations"] = [
+        entry for message in conversation.messages for entry in _write_message(message)
+    ]
+    return json.dumps(clean_json(row), ensure_ascii=False, allow_nan=False)
+
+
+def _write_message(message: Message) -> Iterator[dict[str, Any]]:
+    if message.content or not message.tool_calls:
+        yield {"from": _FROM[message.role], "value": message.content}
+    if message.tool_calls:
+        functions = [call["function"] for call in message.tool_calls]
+        value = functions[0] if len(functions) == 1 else functions
+        yield {"from": "function_call", "value": json.dumps(value, ensure_ascii=False)}
+
+
+SHAREGPT = Format(
+    name="sharegpt",
+    title="ShareGPT",
+    about=(
+        "`from` and `value`, or `role` and `content`, under `conversations`; `system` may stand "
+        'beside it. A bare list of messages, and `{"data": [...]}` around the rows, will do as '
+        "well. A `function_call` becomes a tool call, an `observation` its answer."
+    ),
+    example=(
+        '{"conversations": [{"from": "human", "value": "Hello"}, {"from": "gpt", "value": "Hi!"}]}\n'
+    ),
+    confidence=_confidence,
+    parse=each_row(_parse_row),
+)

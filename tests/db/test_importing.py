@@ -102,8 +102,8 @@ def test_the_import_of_an_export_is_identical(database: Database, user_id: int) 
 
 def test_a_malformed_file_imports_nothing(database: Database) -> None:
     good = json.dumps({"messages": [{"role": "user", "content": "x"}]})
-    with pytest.raises(DataError, match="row 2, line 2"):
-        bring(database, f"{good}\n{{oops\n".encode())
+    with pytest.raises(DataError, match="line 2, column 2: the JSON is malformed"):
+        bring(database, f"[{good},\n{{oops}}, {good}]".encode())
     assert everything(database) == []
 
 

@@ -1,0 +1,298 @@
+"""How a file's own scores become the product's: a rule that a person sees and edits."""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from typing import Any, cast
+
+from db.errors import DataError
+from db.records import SCORE_MAX, SCORE_MIN
+
+_YES = frozenset(
+    ["true", "yes", "y", "good", "chosen", "accepted", "like", "liked", "up", "thumbs_up",
+     "thumbsup", "thumb_up", "positive", "helpful", "correct", "pass", "1", "1.0", "+1", "👍", "✓"]
+)  # fmt: skip
+_NO = frozenset(
+    ["false", "no", "n", "bad", "rejected", "dislike", "disliked", "down", "thumbs_down",
+     "thumbsdown", "thumb_down", "negative", "unhelpful", "incorrect", "wrong", "fail", "0", "0.0",
+     "-1", "👎", "✗"]
+)  # fmt: skip
+_BEYOND_USE = 1e300
+_DIGITS = frozenset(["1", "1.0", "+1", "0", "0.0", "-1"])
+_NONE = frozenset(["", "n/a", "na", "nan", "none", "null", "-", "–", "?", "<na>", "#n/a"])
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
+
+
+class ScaleKind(StrEnum):
+    """What the values of a scale are."""
+
+    NUMBER = "number"
+    YES_NO = "yes_no"
+    """True or false, chosen or rejected, thumbs up or down."""
+    RANK = "rank"
+    """The place among the replies to one prompt; the best one's is `high`."""
+
+
+class ScoreTarget(StrEnum):
+    """What a score is about."""
+
+    AS_FILE = "as_file"
+    """Whatever the format says."""
+    LAST_REPLY = "last_reply"
+    CONVERSATION = "conversation"
+
+
+class UntrustedError(ValueError):
+    """A value is no score on its scale; says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How one kind of score in a file is read: a straight line from its scale to the product's.
+
+    Attributes:
+        name: What the file calls it ("helpfulness").
+        low: The worst value on the file's scale; not used for yes or no, and ranks.
+        high: The best value (for ranks that of the first place); may be smaller than `low`.
+        to_low: What the worst becomes, in [-1, 1].
+        to_high: What the best becomes, in [-1, 1].
+        used: Whether it becomes a score. Where several do for one reply, their mean counts.
+        target: What it is about.
+    """
+
+    name: str
+    kind: ScaleKind = ScaleKind.NUMBER
+    low: float = SCORE_MIN
+    high: float = SCORE_MAX
+    to_low: float = SCORE_MIN
+    to_high: float = SCORE_MAX
+    used: bool = True
+    target: ScoreTarget = ScoreTarget.AS_FILE
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether values stay as they are."""
+        ends = (self.low, self.high) == (self.to_low, self.to_high)
+        return self.kind is ScaleKind.NUMBER and ends and self.target is ScoreTarget.AS_FILE
+
+    @property
+    def words(self) -> str:
+        """The rule in a few words, like "1 to 5 becomes 0 to 1"."""
+        if not self.used:
+            return "not used"
+        to = f"{self.to_low:g} to {self.to_high:g}"
+        match self.kind:
+            case ScaleKind.YES_NO:
+                return f"no is {self.to_low:g}, yes is {self.to_high:g}"
+            case ScaleKind.RANK:
+                return f"last to first place (rank {self.high:g}) becomes {to}"
+            case ScaleKind.NUMBER:
+                return (
+                    "as it is"
+                    if self.is_identity
+                    else f"{self.low:g} to {self.high:g} becomes {to}"
+                )
+
+    def check(self) -> None:
+        """Refuse a scale that maps nothing.
+
+        Raises:
+            DataError: if its ends are equal or not finite, or lie outside the product's scale.
+        """
+        ends = (self.low, self.high, self.to_low, self.to_high)
+        problem = ""
+        if not all(math.isfinite(end) for end in ends):
+            problem = "the ends of the scale are not finite numbers"
+        elif self.kind is ScaleKind.NUMBER and self.low == self.high:
+            problem = "the worst and the best value are the same"
+        elif not all(SCORE_MIN <= end <= SCORE_MAX for end in ends[2:]):
+            problem = f"scores lie between {SCORE_MIN:g} and {SCORE_MAX:g}"
+        if problem:
+            raise DataError(
+                problem, where=f"scale {self.name!r}", remedy="Correct the scale's ends."
+            )
+
+    def value(self, raw: object, siblings: int = 1) -> float | None:
+        """Return the product's score for a value of the file; None where it says "no score".
+
+        Args:
+            raw: The value; numbers may be written as text.
+            siblings: For ranks: how many replies were ranked.
+
+        Raises:
+            UntrustedError: if the value is not on the scale.
+        """
+        if raw is None or (isinstance(raw, str) and raw.strip().lower() in _NONE):
+            return None
+        match self.kind:
+            case ScaleKind.YES_NO:
+                return self.to_high if _truth(raw) else self.to_low
+            case ScaleKind.RANK:
+                return self._ranked(_number(raw), siblings)
+            case ScaleKind.NUMBER:
+                return self._on_line(_number(raw))
+
+    def _on_line(self, number: float) -> float:
+        if not min(self.low, self.high) <= number <= max(self.low, self.high):
+            raise UntrustedError(
+                f"{number:g} is outside the scale from {self.low:g} to {self.high:g}"
+            )
+        if (self.low, self.high) == (self.to_low, self.to_high):
+            return number
+        share = (number - self.low) / (self.high - self.low)
+        return _between(self.to_low, self.to_high, share)
+
+    def _ranked(self, rank: float, siblings: int) -> float | None:
+        place = rank - self.high
+        if place != int(place) or not 0 <= place < max(siblings, 1):
+            raise UntrustedError(
+                f"rank {rank:g} is no place among {siblings} replies, counted from {self.high:g}"
+            )
+        if siblings < 2:
+            return None  # nothing to be better than
+        return _between(self.to_low, self.to_high, 1 - place / (siblings - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRule:
+    """How all kinds of scores in a file are read; a person may edit it before the import."""
+
+    scales: tuple[Scale, ...] = ()
+
+    def scale(self, name: str) -> Scale | None:
+        """Return the scale of one kind of score."""
+        return next((scale for scale in self.scales if scale.name == name), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the rule as JSON data."""
+        return {"scales": [asdict(scale) for scale in self.scales]}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "ScoreRule":
+        """Return the rule that `to_json` gave.
+
+        Raises:
+            DataError: if a field is unknown, missing or of the wrong kind, or a scale maps nothing.
+        """
+        scales = data.get("scales")
+        if data.keys() != {"scales"} or not isinstance(scales, list):
+            raise _broken('it is {"scales": [...]}')
+        entries = cast("list[object]", scales)
+        rule = cls(tuple(_scale_from_json(entry) for entry in entries))
+        if len({scale.name for scale in rule.scales}) < len(rule.scales):
+            raise _broken("two scales have the same name")
+        return rule
+
+
+def _scale_from_json(entry: object) -> Scale:
+    if not isinstance(entry, dict):
+        raise _broken("a scale is an object")
+    data = cast("dict[str, Any]", entry)
+    known = {field.name for field in fields(Scale)}
+    if not data.keys() <= known or not isinstance(data.get("name"), str):
+        raise _broken(f"a scale has a name and any of {', '.join(sorted(known))}")
+    numbers = [data[key] for key in ("low", "high", "to_low", "to_high") if key in data]
+    if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
+        raise _broken("the ends of a scale are numbers")
+    if not all(abs(n) < _BEYOND_USE for n in numbers):
+        raise _broken("the ends of a scale are too large")
+    if not isinstance(data.get("used", True), bool):
+        raise _broken('"used" is true or false')
+    try:
+        kind = ScaleKind(data.get("kind", ScaleKind.NUMBER))
+        target = ScoreTarget(data.get("target", ScoreTarget.AS_FILE))
+    except ValueError as error:
+        raise _broken(str(error)) from None
+    known_fields: dict[str, Any] = {**data, "kind": kind, "target": target}
+    scale = Scale(**known_fields)
+    scale.check()
+    return scale
+
+
+def _broken(what: str) -> DataError:
+    return DataError(
+        f"the rule for scores is malformed: {what}",
+        where="rule",
+        remedy="Start again from the suggested rule.",
+    )
+
+
+def _between(low: float, high: float, share: float) -> float:
+    """Return the point at a share of the way, exact at both ends."""
+    return low * (1 - share) + high * share
+
+
+def _number(raw: object) -> float:
+    if isinstance(raw, bool):
+        raise UntrustedError(f"{raw} is not a number")
+    if isinstance(raw, int | float):
+        number = float(raw) if abs(raw) < _BEYOND_USE else math.inf
+    else:
+        text = raw.strip() if isinstance(raw, str) else ""
+        if text and set(text) <= set("★☆⭐\ufe0f"):
+            return float(text.count("★") + text.count("⭐"))
+        if not _NUMBER.fullmatch(text):
+            raise UntrustedError(f"{_shorten(raw)} is not a number")
+        number = float(text.replace(",", "."))
+    if not math.isfinite(number):
+        raise UntrustedError(f"{number} is not a finite number")
+    return number
+
+
+def _truth(raw: object) -> bool:
+    if isinstance(raw, str):
+        word = raw.strip().lower().replace(" ", "_")
+        if word in _YES or word in _NO:
+            return word in _YES
+    elif isinstance(raw, bool) or (isinstance(raw, int | float) and raw in (0, 1, -1)):
+        return raw > 0
+    raise UntrustedError(f"{_shorten(raw)} is neither yes nor no")
+
+
+def _shorten(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+_FROM_ZERO = ((0.0, 4.0), (0.0, 5.0), (0.0, 10.0), (0.0, 100.0))
+_FROM_ONE = ((1.0, 5.0), (1.0, 7.0), (1.0, 10.0), (1.0, 100.0))
+_OWN_NAMES = frozenset({"reward", "score", "value"})
+
+
+def guess_scale(name: str, values: Iterable[object]) -> Scale:
+    """Suggest a scale from the values that a file has.
+
+    Numbers from -1 to 1 stay as they are. If most of a "reward", "score" or "value" (and three at
+    least), or a tenth of anything else, lies outside, the smallest customary scale that holds nearly all of them is
+    taken, and of no such scale the lowest to the highest value; all become 0 to 1.
+    """
+    numbers: list[float] = []
+    truths = 0
+    for value in values:
+        if value is None or (isinstance(value, str) and value.strip().lower() in _NONE):
+            continue
+        if isinstance(value, bool) or (
+            isinstance(value, str) and value.strip().lower() in (_YES | _NO) - _DIGITS
+        ):
+            truths += 1
+            continue
+        try:
+            numbers.append(_number(value))
+        except UntrustedError:
+            continue
+    if truths > len(numbers):
+        return Scale(name=name, kind=ScaleKind.YES_NO, to_low=0.0, to_high=1.0)
+    outside = sum(not SCORE_MIN <= number <= SCORE_MAX for number in numbers)
+    tolerated = max(0.5 * len(numbers), 2) if name in _OWN_NAMES else 0.1 * len(numbers)
+    if outside <= tolerated:
+        return Scale(name=name)
+    lowest, highest = min(numbers), max(numbers)
+    for low, high in _FROM_ONE if lowest >= 1 else _FROM_ZERO:
+        inside = sum(low <= number <= high for number in numbers)
+        if inside >= 0.98 * len(numbers):
+            return Scale(name=name, low=low, high=high, to_low=0.0, to_high=1.0)
+    if lowest == highest:
+        return Scale(name=name)
+    return Scale(name=name, low=lowest, high=highest, to_low=0.0, to_high=1.0)
