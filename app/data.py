@@ -35,6 +35,7 @@ from db.records import (
     TurnMetric,
     UserSettings,
 )
+from db.records.agreement import SharedTurn
 from trainer.runs.reconcile import reconcile
 
 P = ParamSpec("P")
@@ -79,6 +80,21 @@ def project_settings() -> ProjectSettings:
 def user_settings(*, user_id: int) -> UserSettings:
     """Return what one person has set for themselves."""
     return _read(queries.user_settings, user_id=user_id)
+
+
+def data_version() -> tuple[int, ...]:
+    """Return numbers that change with everything that agreement and insight are made of."""
+    return _read(queries.data_version)
+
+
+def count_shared_turns(*, least_spread: float, undecided: bool) -> int:
+    """Return how many turns several people scored, at least so far apart."""
+    return _read(queries.count_shared_turns, least_spread=least_spread, undecided=undecided)
+
+
+def shared_turns(*, least_spread: float, undecided: bool, limit: int) -> list[SharedTurn]:
+    """Return the turns that people disagree on, those with the widest spread first."""
+    return _read(queries.shared_turns, least_spread=least_spread, undecided=undecided, limit=limit)
 
 
 def count_conversations(filter: ConversationFilter, *, user_id: int) -> int:
@@ -209,6 +225,12 @@ def runs_with_status(*statuses: RunStatus) -> list[Run]:
     return _read(queries.runs_with_status, *statuses)
 
 
+def runs_ended_after(moment: datetime) -> list[Run]:
+    """Return the runs that have ended since a moment, the latest end first."""
+    _reconcile()
+    return _read(queries.runs_ended_after, moment)
+
+
 def queue_position(run_id: int) -> int | None:
     """Return how many runs wait before this one; None if it does not wait itself."""
     return _read(queries.queue_position, run_id)
@@ -235,6 +257,11 @@ def step_metrics(run_id: int, *, after_step: int = -1) -> list[StepMetric]:
 def ids_of_same(conversations: tuple[Conversation, ...]) -> tuple[int, ...]:
     """Return the ids of the stored conversations with the same messages, in the given order."""
     return queries.ids_of_same(database(), conversations)
+
+
+def latest_step_metrics(run_id: int, *, most: int) -> list[StepMetric]:
+    """Return a run's figures of its last optimiser steps, at most so many, in order."""
+    return _read(queries.latest_step_metrics, run_id, most=most)
 
 
 def artifacts(run_id: int) -> list[Artifact]:

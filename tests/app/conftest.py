@@ -13,7 +13,7 @@ from db.enums import Role
 from db.records import Conversation, Message, Score, User
 from db.settings import Settings
 
-MAIN = Path(__file__).parents[2] / "app" / "main.py"
+MAIN = Path(__file__).parents[2] / "app" / "router.py"
 
 MARKUP = (
     "<script>document.title='owned'</script> **bold** $x^2$ :smile: [link](javascript:alert(1))\n"
