@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from db.commands.storing import insert_rows
+from db.commands.bulk import insert_many, stored_time
 from db.engine import Database
 from db.models import (
     AssignmentTable,
@@ -85,12 +85,9 @@ def distribute(db: Database, ids: Sequence[int], user_ids: Sequence[int], *, rat
 
 
 def _store(session: Session, pairs: Sequence[tuple[int, int]]) -> None:
-    at = now()
-    insert_rows(
-        session,
-        AssignmentTable,
-        [{"conversation_id": id, "user_id": user, "assigned_at": at} for id, user in pairs],
-    )
+    at = stored_time(session, now())
+    columns = ("conversation_id", "user_id", "assigned_at")
+    insert_many(session, AssignmentTable, columns, [(id, user, at) for id, user in pairs])
 
 
 def _existing_conversations(session: Session, ids: Sequence[int]) -> list[int]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db.commands.bulk import insert_many
 from db.commands.preparing import Prepared
-from db.commands.storing import Target, insert_rows, store_scores
+from db.commands.storing import Target, store_scores
 from db.models import (
     AdjudicationTable,
     ConversationTable,
@@ -128,16 +129,17 @@ def _write_down(
             )
         )
     }
+    columns = ("import_id", "conversation_id", "message_id", "user_id", "adjudicates", "value")
     rows = [
-        {
-            "import_id": import_id,
-            "conversation_id": target.conversation_id,
-            "message_id": target.message_id,
-            "user_id": raters[target.score.rater],
-            "adjudicates": target.score.adjudicates,
-            "value": target.score.value,
-        }
+        (
+            import_id,
+            target.conversation_id,
+            target.message_id,
+            raters[target.score.rater],
+            target.score.adjudicates,
+            target.score.value,
+        )
         for target in targets
         if target.conversation_id not in own
     ]
-    insert_rows(session, ImportedScoreTable, rows)
+    insert_many(session, ImportedScoreTable, columns, rows)

@@ -15,6 +15,19 @@ from db.records import Conversation, Message, Score
 from db.scoring import check_conversation
 from db.text import clean, clean_json
 
+CONVERSATION_COLUMNS = (
+    "title",
+    "system",
+    "source",
+    "archived",
+    "group_key",
+    "turns",
+    "scored_turns",
+    "score_count",
+    "mean_score",
+    "uncertainty",
+    "content_hash",
+)
 MESSAGE_COLUMNS = (
     "role",
     "content",
@@ -25,9 +38,8 @@ MESSAGE_COLUMNS = (
     "token_ids",
     "logprobs",
 )
-"""The order of a prepared message's values."""
+"""The order of a prepared row's values."""
 
-_BY_STANDARD_LIBRARY = b" "
 _LONGEST_GROUP_KEY = 64
 
 
@@ -50,11 +62,13 @@ class PreparedScore:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """One conversation, checked and hashed.
+    """One conversation, checked and hashed, with values as columns store them (`db.commands.bulk`).
 
     Attributes:
         digest: Its content hash.
-        columns: Column values of its row, but for the ids.
+        values: The values of CONVERSATION_COLUMNS.
+        created_at: When it was made, None for now.
+        updated_at: When it was last changed, None for now.
         tags: Its tags, each once.
         messages: For each message the values of MESSAGE_COLUMNS.
         scores: All that people said.
@@ -62,7 +76,9 @@ class Prepared:
     """
 
     digest: str
-    columns: dict[str, Any]
+    values: list[Any]
+    created_at: datetime | None
+    updated_at: datetime | None
     tags: list[str]
     messages: list[list[Any]]
     scores: list[PreparedScore]
@@ -70,31 +86,23 @@ class Prepared:
 
     def to_json(self) -> bytes:
         """Return it as one line of JSON."""
-        columns = {
-            key: value.isoformat() if isinstance(value, datetime) else value
-            for key, value in self.columns.items()
-        }
         scores = [
-            (s.position, s.adjudicates, s.rater, s.value, s.note, s.at and s.at.isoformat())
-            for s in self.scores
+            (s.position, s.adjudicates, s.rater, s.value, s.note, _text(s.at)) for s in self.scores
         ]
-        data = (self.digest, columns, self.tags, self.messages, scores, self.row)
-        try:
-            return orjson.dumps(data)
-        except TypeError:  # a number beyond 64 bits in a tool call
-            return _BY_STANDARD_LIBRARY + json.dumps(data).encode()
+        times = (_text(self.created_at), _text(self.updated_at))
+        return orjson.dumps(
+            (self.digest, self.values, *times, self.tags, self.messages, scores, self.row)
+        )
 
     @classmethod
     def from_json(cls, line: bytes) -> "Prepared":
         """Read what `to_json` wrote."""
-        is_orjson = not line.startswith(_BY_STANDARD_LIBRARY)
-        data: Any = orjson.loads(line) if is_orjson else json.loads(line)
-        digest, columns, tags, messages, scores, row = data
-        for key in ("created_at", "updated_at"):
-            columns[key] = _time(columns[key])
+        digest, values, created_at, updated_at, tags, messages, scores, row = orjson.loads(line)
         return cls(
             digest,
-            columns,
+            values,
+            _time(created_at),
+            _time(updated_at),
             tags,
             messages,
             [
@@ -103,6 +111,10 @@ class Prepared:
             ],
             row,
         )
+
+
+def _text(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat()
 
 
 def _time(text: str | None) -> datetime | None:
@@ -116,36 +128,42 @@ def prepare(conversation: Conversation, *, row: int = 0) -> Prepared:
         DataError: if it cannot be stored as it is.
     """
     check_conversation(conversation)
+    digest = content_hash(conversation)
+    counts = counts_of(conversation)
     return Prepared(
-        digest=content_hash(conversation),
-        columns={
-            "title": clean(conversation.title),
-            "system": clean(conversation.system),
-            "source": clean(conversation.source),
-            "archived": conversation.archived,
-            "group_key": _group_key(conversation.group),
-            "created_at": conversation.created_at,
-            "updated_at": conversation.updated_at or conversation.created_at,
-            **counts_of(conversation),
-        },
+        digest=digest,
+        values=[
+            clean(conversation.title),
+            clean(conversation.system),
+            clean(conversation.source),
+            conversation.archived,
+            _group_key(conversation.group),
+            counts["turns"],
+            counts["scored_turns"],
+            counts["score_count"],
+            counts["mean_score"],
+            counts["uncertainty"],
+            digest,
+        ],
+        created_at=conversation.created_at,
+        updated_at=conversation.updated_at or conversation.created_at,
         tags=sorted({clean(tag) for tag in conversation.tags}),
-        messages=[message_values(message) for message in conversation.messages],
+        messages=[_message_values(message) for message in conversation.messages],
         scores=prepare_scores(conversation.messages, conversation.outcomes),
         row=row,
     )
 
 
-def message_values(message: Message) -> list[Any]:
-    """Return the values of MESSAGE_COLUMNS for one message."""
+def _message_values(message: Message) -> list[Any]:
     return [
         message.role.value,
         clean(message.content),
-        clean_json(message.tool_calls) or None,
+        json.dumps(clean_json(message.tool_calls)) if message.tool_calls else None,
         None if message.tool_call_id is None else clean(message.tool_call_id),
         None if message.model is None else clean(message.model),
         message.run_id,
-        None if message.token_ids is None else list(message.token_ids),
-        None if message.logprobs is None else list(message.logprobs),
+        None if message.token_ids is None else json.dumps(message.token_ids),
+        None if message.logprobs is None else json.dumps(message.logprobs),
     ]
 
 
@@ -155,7 +173,12 @@ def prepare_scores(
     """Return all that people said of messages, by their places, and of the whole."""
     return [
         PreparedScore(
-            position, adjudicates, clean(score.rater), float(score.value), score.note, score.at
+            position,
+            adjudicates,
+            clean(score.rater),
+            float(score.value),
+            clean(score.note),
+            score.at,
         )
         for position, adjudicates, scores in _scored(messages, outcomes)
         for score in scores

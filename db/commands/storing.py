@@ -3,25 +3,25 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Table, insert
 from sqlalchemy.orm import Session
 
+from db.commands.bulk import insert_many, stored_time
 from db.commands.counting import recount
 from db.commands.numbering import reserve_ids
 from db.commands.preparing import (
+    CONVERSATION_COLUMNS,
     MESSAGE_COLUMNS,
     Prepared,
     PreparedScore,
-    message_values,
     prepare_scores,
 )
 from db.commands.users import user_ids
 from db.enums import ReviewState
 from db.models import (
     AdjudicationTable,
-    Base,
     ConversationTable,
     EventTable,
     MessageTable,
@@ -59,62 +59,47 @@ def insert_conversations(
     if not prepared:
         return []
     at = now()
+    stored_at = stored_time(session, at)
     ids = list(reserve_ids(session, ConversationTable, len(prepared)))
     pairs = list(zip(ids, prepared, strict=True))
-    insert_rows(
+
+    def time(given: datetime | None) -> object:
+        return stored_at if given is None else stored_time(session, given)
+
+    insert_many(
         session,
         ConversationTable,
-        [
-            {
-                **c.columns,
-                "id": id,
-                "content_hash": c.digest,
-                "import_id": import_id,
-                "created_at": c.columns["created_at"] or at,
-                "updated_at": c.columns["updated_at"] or at,
-            }
-            for id, c in pairs
-        ],
+        ("id", "import_id", "created_at", "updated_at", *CONVERSATION_COLUMNS),
+        [(id, import_id, time(c.created_at), time(c.updated_at), *c.values) for id, c in pairs],
     )
-    tags = [{"conversation_id": id, "tag": tag} for id, c in pairs for tag in c.tags]
-    insert_rows(session, TagTable, tags)
+    tags = [(id, tag) for id, c in pairs for tag in c.tags]
+    insert_many(session, TagTable, ("conversation_id", "tag"), tags)
     raters = _insert_scores(session, _insert_messages(session, pairs))
     reviews = [
-        {
-            "conversation_id": id,
-            "user_id": raters[rater],
-            "state": ReviewState.OPEN,
-            "scored_turns": turns,
-            "updated_at": at,
-        }
+        (id, raters[rater], ReviewState.OPEN.value, turns, stored_at)
         for id, c in pairs
         for rater, turns in _scored_turns(c).items()
     ]
-    insert_rows(session, ReviewTable, reviews)
+    columns = ("conversation_id", "user_id", "state", "scored_turns", "updated_at")
+    insert_many(session, ReviewTable, columns, reviews)
     return ids
 
 
 def _insert_messages(session: Session, pairs: Sequence[tuple[int, Prepared]]) -> list[Target]:
     """Insert the messages of new conversations; return where their scores go."""
     count = sum(len(c.messages) for _, c in pairs)
-    message_ids = iter(reserve_ids(session, MessageTable, count))
-    rows: list[dict[str, Any]] = []
+    message_ids = reserve_ids(session, MessageTable, count)
+    rows: list[tuple[Any, ...]] = []
     targets: list[Target] = []
     for id, c in pairs:
         first = len(rows)
         for position, values in enumerate(c.messages):
-            rows.append(
-                {
-                    "id": next(message_ids),
-                    "conversation_id": id,
-                    "position": position,
-                    **dict(zip(MESSAGE_COLUMNS, values, strict=True)),
-                }
-            )
+            rows.append((message_ids[first + position], id, position, *values))
         for score in c.scores:
-            place = None if score.position is None else rows[first + score.position]["id"]
+            place = None if score.position is None else message_ids[first + score.position]
             targets.append(Target(id, place, score))
-    insert_rows(session, MessageTable, rows)
+    columns = ("id", "conversation_id", "position", *MESSAGE_COLUMNS)
+    insert_many(session, MessageTable, columns, rows)
     return targets
 
 
@@ -134,22 +119,19 @@ def targets_of(message: Message, *, conversation_id: int, message_id: int) -> li
 
 
 def message_row(message: Message, *, conversation_id: int, position: int) -> dict[str, Any]:
-    """Return the column values of one message."""
-    values = dict(zip(MESSAGE_COLUMNS, message_values(message), strict=True))
-    return {"conversation_id": conversation_id, "position": position, **values}
-
-
-def insert_rows(session: Session, table: type[Base], rows: list[dict[str, Any]]) -> None:
-    """Insert many rows with one prepared statement, past the ORM's bookkeeping.
-
-    Columns that are None in every row are left to the database: each costs time in every row.
-    """
-    if not rows:
-        return
-    for name in [name for name in rows[0] if all(row[name] is None for row in rows)]:
-        for row in rows:
-            del row[name]
-    session.execute(insert(cast(Table, table.__table__)), rows)
+    """Return what one message says, by its columns' names."""
+    return {
+        "conversation_id": conversation_id,
+        "position": position,
+        "role": message.role,
+        "content": message.content,
+        "tool_calls": list(message.tool_calls) or None,
+        "tool_call_id": message.tool_call_id,
+        "model": message.model,
+        "run_id": message.run_id,
+        "token_ids": None if message.token_ids is None else list(message.token_ids),
+        "logprobs": None if message.logprobs is None else list(message.logprobs),
+    }
 
 
 def store_scores(session: Session, targets: Sequence[Target]) -> dict[str, int]:
@@ -166,42 +148,37 @@ def store_scores(session: Session, targets: Sequence[Target]) -> dict[str, int]:
 def _insert_scores(session: Session, targets: Sequence[Target]) -> dict[str, int]:
     """Insert scores, log them as not undoable, and return the raters' ids."""
     raters = user_ids(session, {target.score.rater for target in targets})
-    at = now()
-    turns: list[dict[str, Any]] = []
-    wholes: list[dict[str, Any]] = []
-    decided: list[dict[str, Any]] = []
-    events: list[dict[str, Any]] = []
+    now_at = stored_time(session, now())
+    turns: list[tuple[Any, ...]] = []
+    wholes: list[tuple[Any, ...]] = []
+    decided: list[tuple[Any, ...]] = []
+    events: list[tuple[Any, ...]] = []
     for target in targets:
         score, user_id = target.score, raters[target.score.rater]
-        entry: dict[str, Any] = {
-            "user_id": user_id,
-            "value": score.value,
-            "note": score.note,
-            "created_at": score.at or at,
-            "updated_at": score.at or at,
-        }
+        at = now_at if score.at is None else stored_time(session, score.at)
+        said = (user_id, score.value, score.note, at, at)
         if target.message_id is None:
-            wholes.append({"conversation_id": target.conversation_id, **entry})
+            wholes.append((target.conversation_id, *said))
+        elif score.adjudicates:
+            decided.append((target.message_id, *said))
         else:
-            rows = decided if score.adjudicates else turns
-            rows.append({"message_id": target.message_id, **entry})
-        events.append(
-            {
-                "user_id": user_id,
-                "conversation_id": target.conversation_id,
-                "message_id": target.message_id,
-                "new_value": score.value,
-                "new_note": score.note,
-                "undoable": False,
-                "adjudicates": score.adjudicates,
-                "at": at,
-            }
-        )
-    for table, rows in (
-        (ScoreTable, turns),
-        (OutcomeTable, wholes),
-        (AdjudicationTable, decided),
-        (EventTable, events),
+            turns.append((target.message_id, *said))
+        place = (target.conversation_id, target.message_id, user_id)
+        events.append((*place, score.value, score.note, score.adjudicates, now_at, *_AS_ARRIVED))
+    for table, key, rows in (
+        (ScoreTable, "message_id", turns),
+        (OutcomeTable, "conversation_id", wholes),
+        (AdjudicationTable, "message_id", decided),
     ):
-        insert_rows(session, table, rows)
+        columns = (key, "user_id", "value", "note", "created_at", "updated_at")
+        insert_many(session, table, columns, rows)
+    insert_many(session, EventTable, _EVENT_COLUMNS, events)
     return raters
+
+
+_EVENT_COLUMNS = (
+    *("conversation_id", "message_id", "user_id", "new_value", "new_note", "adjudicates", "at"),
+    *("old_note", "undoable", "is_undo"),
+)
+_AS_ARRIVED = ("", False, False)
+"""The last of these columns: nothing was there before, and undo leaves it alone."""
