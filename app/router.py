@@ -16,7 +16,7 @@ from db.records import User
 LOGO = Path(__file__).parent / "logo.svg"
 ICON = Path(__file__).parent / "icon.svg"  # a named icon would be fetched from the internet
 
-ADMIN_PAGES = {"launch"}
+ADMIN_PAGES = {"launch", "agreement", "insight"}
 """Pages on which an annotator can do nothing; `app.permissions` decides what anybody may do."""
 
 
@@ -65,6 +65,20 @@ def _pages(*, is_admin: bool = True) -> dict[str, list[StreamlitPage]]:
                 url_path="conversations",
             ),
             st.Page(routes.LABEL, title="Label", icon=":material/grade:", url_path="label"),
+            st.Page(
+                routes.AGREEMENT,
+                title="Agreement",
+                icon=":material/balance:",
+                url_path="agreement",
+                visibility="visible" if is_admin else "hidden",
+            ),
+            st.Page(
+                routes.INSIGHT,
+                title="Insight",
+                icon=":material/insights:",
+                url_path="insight",
+                visibility="visible" if is_admin else "hidden",
+            ),
         ],
         "Train": [
             st.Page(

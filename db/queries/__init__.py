@@ -1,5 +1,6 @@
 """Everything that is read from the database: a `Database` in, frozen records out."""
 
+from db.queries.agreement import count_shared_turns, shared_turns
 from db.queries.assigning import assigned_names, workloads
 from db.queries.conversations import (
     all_sources,
@@ -12,6 +13,7 @@ from db.queries.conversations import (
     matching_ids,
 )
 from db.queries.history import turn_history
+from db.queries.insight import data_version
 from db.queries.labelling import (
     last_place,
     next_unscored,
@@ -24,6 +26,7 @@ from db.queries.labelling import (
 from db.queries.overview import local_user, overview
 from db.queries.runs import (
     artifacts,
+    latest_step_metrics,
     new_turn_metrics,
     queue_position,
     run,
@@ -48,8 +51,11 @@ __all__ = [
     "conversation_rows",
     "conversations",
     "count_conversations",
+    "count_shared_turns",
+    "data_version",
     "ids_of_same",
     "last_place",
+    "latest_step_metrics",
     "local_user",
     "matching_ids",
     "new_turn_metrics",
@@ -69,6 +75,7 @@ __all__ = [
     "runs_with_status",
     "score_events",
     "session_user",
+    "shared_turns",
     "step_metrics",
     "turn_history",
     "turn_metrics",

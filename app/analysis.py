@@ -1,0 +1,153 @@
+"""What agreement and insight show, added up once for as long as nothing changes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+from nltk.metrics.agreement import AnnotationTask
+
+from app import auth, data
+from app.near_duplicates import Search, find_near_duplicates
+from db.queries import agreement as agreement_queries
+from db.queries import insight as insight_queries
+from db.records import ConversationFilter
+from db.records.agreement import RaterPair, RatersOfTurns, Rating, SpreadCount
+from db.records.insight import (
+    LengthBias,
+    PositionSummary,
+    RaterSummary,
+    ScoreCount,
+    ScoredCounts,
+    TagSummary,
+)
+
+ALPHA_TURNS = 5000
+"""From more turns than this, alpha is estimated on a chance sample: it is within about 0.01."""
+
+_KEPT_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """How far people agree.
+
+    Attributes:
+        alpha: Krippendorff's alpha for interval data; None where it is not defined.
+        alpha_turns: From how many turns it was computed.
+        coverage: How many turns have been scored by so many people.
+        spreads: How many shared turns have each spread.
+        pairs: Each two people on the turns that both scored.
+    """
+
+    alpha: float | None
+    alpha_turns: int
+    coverage: tuple[RatersOfTurns, ...]
+    spreads: tuple[SpreadCount, ...]
+    pairs: tuple[RaterPair, ...]
+
+    @property
+    def turns(self) -> int:
+        """All assistant turns."""
+        return sum(row.turns for row in self.coverage)
+
+    @property
+    def shared(self) -> int:
+        """Turns that more than one person scored."""
+        return sum(row.turns for row in self.spreads)
+
+    @property
+    def median_spread(self) -> float:
+        """The spread that half of the shared turns do not pass, from 0 to 2."""
+        half, seen = self.shared / 2, 0
+        for row in self.spreads:
+            seen += row.turns
+            if seen >= half:
+                return row.spread
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insight:
+    """What all scores together say."""
+
+    counts: tuple[ScoreCount, ...]
+    raters: tuple[RaterSummary, ...]
+    tags: tuple[TagSummary, ...]
+    positions: tuple[PositionSummary, ...]
+    conversations: ScoredCounts
+    length: LengthBias
+
+
+def agreement() -> Agreement:
+    """Return how far people agree now."""
+    return _agreement(data.settings().database_url, data.data_version())
+
+
+def insight() -> Insight:
+    """Return what the scores say now."""
+    return _insight(data.settings().database_url, data.data_version())
+
+
+def near_duplicates(threshold: float) -> Search:
+    """Return the conversations that are at least so much alike, 0 to 1; newest compared first."""
+    return _near_duplicates(threshold, data.settings().database_url, data.data_version())
+
+
+def krippendorff_alpha(ratings: Sequence[Rating]) -> float | None:
+    """Return Krippendorff's alpha for interval data, 1 for full agreement, 0 for chance.
+
+    None where it is not defined: no turn has two scores, or all scores are the same. (Krippendorff,
+    Content Analysis, 4th edition, chapter 12.)
+    """
+    raters: dict[int, int] = {}
+    for rating in ratings:
+        raters[rating.message_id] = raters.get(rating.message_id, 0) + 1
+    shared = [rating for rating in ratings if raters[rating.message_id] > 1]
+    values = [round(rating.value, 2) for rating in shared]  # the time grows with their variety
+    if len(set(values)) < 2:
+        return None
+    triples = [(r.user_id, r.message_id, v) for r, v in zip(shared, values, strict=True)]
+    return AnnotationTask(triples, distance=_interval).alpha()
+
+
+def _interval(one: float, other: float) -> float:
+    return (one - other) ** 2
+
+
+@st.cache_data(ttl=_KEPT_S, max_entries=4, show_spinner="Comparing raters…")
+def _agreement(address: str, version: tuple[int, ...]) -> Agreement:
+    del address, version  # the cache's key: other data are other figures
+    database = data.database()
+    ratings = agreement_queries.ratings_sample(database, turns=ALPHA_TURNS)
+    return Agreement(
+        alpha=krippendorff_alpha(ratings),
+        alpha_turns=len({rating.message_id for rating in ratings}),
+        coverage=tuple(agreement_queries.raters_of_turns(database)),
+        spreads=tuple(agreement_queries.spreads(database)),
+        pairs=tuple(agreement_queries.rater_pairs(database)),
+    )
+
+
+@st.cache_data(ttl=_KEPT_S, max_entries=4, show_spinner="Adding up the scores…")
+def _insight(address: str, version: tuple[int, ...]) -> Insight:
+    del address, version
+    database = data.database()
+    return Insight(
+        counts=tuple(insight_queries.score_counts(database)),
+        raters=tuple(insight_queries.rater_summaries(database)),
+        tags=tuple(insight_queries.tag_summaries(database)),
+        positions=tuple(insight_queries.position_summaries(database)),
+        conversations=insight_queries.scored_counts(database),
+        length=insight_queries.length_bias(database),
+    )
+
+
+@st.cache_data(ttl=_KEPT_S, max_entries=4, show_spinner="Comparing conversations…")
+def _near_duplicates(threshold: float, address: str, version: tuple[int, ...]) -> Search:
+    del address, version
+    newest = ConversationFilter(order="newest")
+    ids = data.conversation_ids(newest, user_id=auth.current_user().id)
+    database = data.database()
+    return find_near_duplicates(
+        ids, lambda some: insight_queries.texts(database, some), threshold=threshold
+    )
