@@ -1,10 +1,11 @@
 """What the address bar says: the numbers after `?`, read and written in one place."""
 
 import re
+from collections.abc import Sequence
 
 import streamlit as st
 
-from app.routes import CONVERSATION_PARAM, FROM_RUN_PARAM, RUN_PARAM
+from app.routes import COMPARED_PARAM, CONVERSATION_PARAM, FROM_RUN_PARAM, RUN_PARAM
 
 _TURN_PARAM = "turn"
 MODE_PARAM = "mode"
@@ -26,6 +27,16 @@ def run_id() -> int | None:
 def from_run_id() -> int | None:
     """Return the run that the launch page is to begin from, if any."""
     return _number(FROM_RUN_PARAM)
+
+
+def compared_ids() -> list[int]:
+    """Return the runs that the address lays side by side, in its order."""
+    return [int(text) for text in _NUMBER.findall(st.query_params.get(COMPARED_PARAM, ""))]
+
+
+def open_compared(run_ids: Sequence[int]) -> None:
+    """Point the address at a comparison of these runs."""
+    _put(COMPARED_PARAM, ",".join(str(id) for id in run_ids) or None)
 
 
 def turn() -> int | None:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import streamlit as st
 
 from app import data
 from db import formats
-from db.records import Conversation, Run, TurnMetric
+from db.records import Conversation, Run, StepMetric, TurnMetric
 from trainer.errors import CheckpointError
 from trainer.runs.checkpoint import Judgement
 from trainer.runs.folder import RunFolder, read_json
@@ -80,15 +81,22 @@ def judgements(run: Run) -> list[Judgement]:
     return [Judgement(**json.loads(line)) for line in lines]
 
 
-def log_tail(run: Run) -> str:
+def log_tail(run: Run, lines: int = LOG_LINES) -> str:
     """Return the last lines of the run's log."""
-    return folder(run.id).log_tail(LOG_LINES)
+    return folder(run.id).log_tail(lines)
 
 
-def metrics_csv(rows: tuple[TurnMetric, ...]) -> str:
-    """Return the per-turn figures as CSV with a header line."""
+def as_csv(rows: Sequence[TurnMetric] | Sequence[StepMetric]) -> str:
+    """Return figures as CSV with a header line; an empty text without any."""
+    if not rows:
+        return ""
     text = io.StringIO()
-    writer = csv.DictWriter(text, [field.name for field in fields(TurnMetric)])
+    writer = csv.DictWriter(text, [field.name for field in fields(rows[0])])
     writer.writeheader()
     writer.writerows(asdict(row) for row in rows)
     return text.getvalue()
+
+
+def as_json_lines(rows: Sequence[TurnMetric] | Sequence[StepMetric]) -> str:
+    """Return figures as one JSON object a line."""
+    return "".join(f"{json.dumps(asdict(row))}\n" for row in rows)

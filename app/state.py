@@ -5,6 +5,7 @@ Nothing that matters lives here: only what a page needs to remember between two 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Generic, TypeVar
 from uuid import uuid4
 
@@ -14,7 +15,6 @@ from app.draft import Draft
 from db.errors import EveryTurnError
 
 if TYPE_CHECKING:
-    from app.metrics import RunMetrics
     from app.token_counts import CountJob
 
 T = TypeVar("T")
@@ -45,11 +45,14 @@ class Slot(Generic[T]):
 LAUNCH_TOKEN: Slot[str] = Slot("launch.token", lambda: uuid4().hex)
 """Names one intention to start a run, so that two clicks make one run."""
 
-RUN_METRICS: Slot["RunMetrics | None"] = Slot("run.metrics", lambda: None)
-"""The figures of the run looked at last, so that only new ones are read."""
+ARRIVED_AT: Slot[datetime] = Slot("runs.arrived_at", lambda: datetime.now(UTC))
+"""Since when this session looks on: runs that end later are news to it."""
 
-CHARTS_PAUSED: Slot[bool] = Slot("run.charts_paused", bool)
-"""The switch that keeps a running run's charts as they are, to look at them closely."""
+SEEN_ENDINGS: Slot[set[tuple[int, int]]] = Slot("runs.seen_endings", set)
+"""The ends of runs (run, attempt) that the person has seen or put away."""
+
+TOLD_ENDINGS: Slot[set[tuple[int, int]]] = Slot("runs.told_endings", set)
+"""The ends of runs (run, attempt) that a message has popped up for."""
 
 COUNT_JOBS: Slot["dict[str, CountJob]"] = Slot("launch.count_jobs", dict)
 """The launch page's token counts, done or under way, by what they count."""

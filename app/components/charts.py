@@ -1,4 +1,4 @@
-"""What all charts share: layout, axes, limits, and the sentence that stands for the picture."""
+"""What all charts share: layout, limits, and the sentence that stands for the picture."""
 
 import math
 from collections.abc import Sequence
@@ -20,6 +20,7 @@ class Chart:
         key: Stable name of the chart on its page.
         guide: How to read it, and which shape should worry.
         alt: The picture in words, for those who cannot see it.
+        reading: What it says now, in one sentence (Markdown); empty where the eye is enough.
         instead: Words that take the picture's place while it has nothing to show.
     """
 
@@ -28,13 +29,15 @@ class Chart:
     figure: go.Figure
     guide: str
     alt: str
+    reading: str = ""
     instead: str = ""
 
 
 def base_figure(y_title: str, *, x_title: str = "step") -> go.Figure:
-    """Return an empty figure in the common layout."""
+    """Return an empty figure in the common layout; colours and fonts are the page's."""
     figure = go.Figure()
     figure.update_layout(
+        template="none",
         height=HEIGHT,
         margin={"l": 8, "r": 12, "t": 16, "b": 8},
         hovermode="closest",
@@ -50,10 +53,15 @@ def base_figure(y_title: str, *, x_title: str = "step") -> go.Figure:
     return figure
 
 
-def step_axis(figure: go.Figure, steps: Sequence[int], *, most_ticks: int = 12) -> None:
-    """Fit the x axis to optimiser steps, counted from 1; few steps get one tick each."""
-    last = max(steps, default=0) + 1
-    figure.update_xaxes(range=[0.5, last + 0.5], dtick=1 if last <= most_ticks else None)
+def step_axis(figure: go.Figure, last_step: float, *, most_ticks: int = 12) -> None:
+    """Make room for all optimiser steps, counted from 1; few steps get one tick each.
+
+    The range itself stays open: a fixed one would end the reader's zoom whenever it grows.
+    """
+    figure.update_xaxes(
+        autorangeoptions={"include": [0.5, last_step + 1.5]},
+        dtick=1 if last_step < most_ticks else None,
+    )
 
 
 def line_mode(points: int) -> str:
@@ -61,12 +69,12 @@ def line_mode(points: int) -> str:
     return "lines+markers" if points <= MOST_MARKERS else "lines"
 
 
-def draw_limit(figure: go.Figure, value: float, name: str, steps: Sequence[int]) -> None:
+def draw_limit(figure: go.Figure, value: float, name: str, last_step: float) -> None:
     """Draw a horizontal limit, as a trace, so that the y axis makes room for it."""
-    last = max(steps, default=0) + 1
     figure.add_trace(
         go.Scatter(
-            x=[0.5, last + 0.5],
+            uid=name,
+            x=[0.5, last_step + 1.5],
             y=[value, value],
             mode="lines",
             line={"dash": "dash", "width": 1.5, "color": NEUTRAL},

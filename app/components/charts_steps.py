@@ -1,7 +1,7 @@
-"""Charts with one point for each optimiser step: learning, KL, gradient norm and speed."""
+"""Charts with one point for each optimiser step: KL, gradient norm, speed, memory, how busy."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
@@ -14,59 +14,19 @@ from app.components.charts import (
     signed,
     step_axis,
 )
-from app.components.palette import NEGATIVE, NEUTRAL, POSITIVE
-from app.components.turn_series import learning_curve
-from db.records import StepMetric, TurnMetric
+from app.components.columns import Points
+from app.components.palette import NEGATIVE, POSITIVE
 
 LIMIT_IN_SIGHT = 4.0
 """A limit is drawn once the values come within this factor of it; before, it would flatten them."""
 
-FIRST_EPOCH = "In epoch 1 the run sees every reply for the first time. The first comparison comes with epoch 2."
+GB = 1e9
+
+StepCurves = Mapping[str, Points]
+"""For each of `app.metrics.STEP_CURVES` its points."""
 
 
-def learning_chart(rows: Sequence[TurnMetric]) -> Chart:
-    """Return the advantage-weighted change of the replies' log-probability."""
-    points = learning_curve(rows)
-    figure = base_figure("change, nats per token")
-    steps = [point.step + 1 for point in points]
-    step_axis(figure, [point.step for point in points])
-    lines = (
-        ("replies to favour", POSITIVE, "circle", [point.praised for point in points]),
-        ("replies to avoid", NEGATIVE, "square", [point.criticised for point in points]),
-        ("change × advantage", NEUTRAL, "diamond", [point.signal for point in points]),
-    )
-    for name, colour, marker, values in lines:
-        figure.add_trace(
-            go.Scatter(
-                x=steps,
-                y=values,
-                name=name,
-                mode=line_mode(len(points)),
-                cliponaxis=False,
-                connectgaps=True,
-                line={"color": colour, "width": 2},
-                marker={"symbol": marker, "size": 6},
-                customdata=[(point.epoch + 1, point.turns) for point in points],
-                hovertemplate=f"<b>{name}</b><br>step %{{x}}, epoch %{{customdata[0]}}: "
-                "%{y:.4f} nats per token<br>%{customdata[1]} turns<extra></extra>",
-            )
-        )
-    signals = [point.signal for point in points]
-    return Chart(
-        key="learning",
-        title="Is it learning?",
-        figure=figure,
-        guide="How likely the replies have become, against the first time the run saw them: in the "
-        "first epoch it is 0 by definition. The grey line should rise, the blue one above the "
-        "orange one. Flat or falling after two epochs: the scores say little, or the steps are "
-        "too small.",
-        alt="Advantage-weighted change of the replies' log-probability by optimiser step: "
-        f"{first_to_last(signals)} nats per token.",
-        instead="" if any(point.epoch for point in points) else FIRST_EPOCH,
-    )
-
-
-def kl_chart(steps: Sequence[StepMetric], max_kl: float, *, constant_old: bool = False) -> Chart:
+def kl_chart(steps: StepCurves, max_kl: float, *, constant_old: bool = False) -> Chart:
     """Return the KL estimate to the old policy, and to the base model where that is another.
 
     Args:
@@ -74,12 +34,20 @@ def kl_chart(steps: Sequence[StepMetric], max_kl: float, *, constant_old: bool =
         max_kl: The run's limit; 0 means that there is none.
         constant_old: Whether the old log-probabilities are the recipe's constant.
     """
-    chart = _step_chart(
-        steps,
-        lambda step: step.kl,
+    figure = base_figure("nats per token")
+    old, base = steps["kl"], steps["kl_base"]
+    differ = len(base) > 0 and (len(base) != len(old) or bool((base["kl_base"] != old["kl"]).any()))
+    _draw(figure, old, "kl", "to the old policy", legend=differ)
+    if differ:
+        _draw(figure, base, "kl_base", "to the base model", colour=NEGATIVE, marker="square")
+    values = [*old["kl"].tolist(), *base["kl_base"].tolist()]
+    _limit_in_sight(figure, values, max_kl, "KL limit", _last(old))
+    now = max([*old["kl"].tolist()[-1:], *base["kl_base"].tolist()[-1:]], default=None)
+    return Chart(
         key="kl",
         title="KL to the old policy",
-        y_title="nats per token",
+        figure=figure,
+        reading=f"Now **{now:.3f} of {max_kl:g}** nats per token." if max_kl and now else "",
         guide=(
             "Measured against the recipe's constant, so only its change says something: a steep "
             "rise or fall means that the steps are large."
@@ -92,102 +60,130 @@ def kl_chart(steps: Sequence[StepMetric], max_kl: float, *, constant_old: bool =
             if max_kl
             else ""
         ),
+        alt=f"KL by optimiser step, in nats per token: {first_to_last(old['kl'].tolist(), 4)}.",
     )
-    to_base = [step.kl_base for step in steps]
-    highest = [max(step.kl, step.kl_base or 0.0) for step in steps]
-    if any(step.kl_base is not None and step.kl_base != step.kl for step in steps):
-        chart.figure.data[0].update(showlegend=True, name="to the old policy")
-        chart.figure.add_trace(
-            go.Scatter(
-                x=[step.step + 1 for step in steps],
-                y=to_base,
-                name="to the base model",
-                mode=line_mode(len(steps)),
-                cliponaxis=False,
-                line={"color": NEGATIVE, "width": 2},
-                marker={"symbol": "square", "size": 6},
-                hovertemplate="step %{x}: %{y:.4f} to the base model<extra></extra>",
-            )
-        )
-    _limit_in_sight(chart.figure, steps, highest, max_kl, "KL limit")
-    return chart
 
 
-def grad_norm_chart(steps: Sequence[StepMetric], clip_norm: float) -> Chart:
+def grad_norm_chart(steps: StepCurves, clip_norm: float) -> Chart:
     """Return the gradient norm before clipping; `clip_norm` 0 means that nothing is clipped."""
-    chart = _step_chart(
-        steps,
-        lambda step: step.grad_norm,
+    points = steps["grad_norm"]
+    figure = base_figure("L2 norm")
+    _draw(figure, points, "grad_norm", "gradient norm", legend=False)
+    norms = points["grad_norm"].tolist()
+    _limit_in_sight(figure, norms, clip_norm, "clipped above", _last(points))
+    return Chart(
         key="grad_norm",
         title="Gradient norm",
-        y_title="L2 norm",
+        figure=figure,
         guide="The size of the step that the data asked for"
         + (f", before it is clipped to {clip_norm:g}." if clip_norm else ".")
         + " Exactly 0: nothing to learn from. Spikes: single conversations dominate.",
+        alt=f"Gradient norm by optimiser step: {first_to_last(norms, 4)}.",
     )
-    norms = [step.grad_norm for step in steps]
-    _limit_in_sight(chart.figure, steps, norms, clip_norm, "clipped above")
-    return chart
 
 
-def speed_chart(steps: Sequence[StepMetric]) -> Chart:
+def speed_chart(steps: StepCurves) -> Chart:
     """Return the tokens that went through the model, forward and backward, per second."""
-    return _step_chart(
-        steps,
-        lambda step: step.tokens_per_s,
+    points = steps["tokens_per_s"]
+    figure = base_figure("tokens per second")
+    _draw(figure, points, "tokens_per_s", "speed", digits=1, legend=False)
+    return Chart(
         key="speed",
         title="Speed",
-        y_title="tokens per second",
+        figure=figure,
         guide="Forward and backward together. A drop means that something else uses the machine.",
-        digits=1,
+        alt="Tokens per second by optimiser step: "
+        f"{first_to_last(points['tokens_per_s'].tolist(), 1)}.",
     )
 
 
-def _step_chart(
-    steps: Sequence[StepMetric],
-    value: Callable[[StepMetric], float],
+def memory_chart(steps: StepCurves) -> Chart:
+    """Return the most memory that the run has taken so far: the device's, or the process's."""
+    points = steps["memory_bytes"]
+    gigabytes = Points({**points.columns, "memory_bytes": points["memory_bytes"] / GB})
+    figure = base_figure("GB")
+    _draw(figure, gigabytes, "memory_bytes", "memory", digits=2, legend=False)
+    return Chart(
+        key="memory",
+        title="Memory",
+        figure=figure,
+        guide="The most that it took so far, in GB: the GPU's memory, or the process's on a CPU. "
+        "Steps up come with longer conversations.",
+        alt="Peak memory by optimiser step, in GB: "
+        f"{first_to_last(gigabytes['memory_bytes'].tolist(), 2)}.",
+    )
+
+
+def busy_chart(steps: StepCurves) -> Chart | None:
+    """Return how busy GPU and processor were; None where neither was measured."""
+    gpu, cpu = steps["gpu_percent"], steps["cpu_percent"]
+    if not len(gpu) and not len(cpu):
+        return None
+    figure = base_figure("share of the time")
+    both = len(gpu) > 0 and len(cpu) > 0
+    _draw(figure, gpu, "gpu_percent", "GPU", digits=0, unit=" %", legend=both)
+    _draw(figure, cpu, "cpu_percent", "CPU", digits=0, unit=" %", legend=both, colour=NEGATIVE)
+    figure.update_yaxes(ticksuffix=" %", autorangeoptions={"include": [0, 100]})
+    name, points, column = ("GPU", gpu, "gpu_percent") if len(gpu) else ("CPU", cpu, "cpu_percent")
+    return Chart(
+        key="busy",
+        title=f"{name} in use",
+        figure=figure,
+        guide="How much of the time the GPU computed: well below 100 % means that it waits."
+        if len(gpu)
+        else "How much of all processor cores the run used. More than half idle: other programs "
+        "or too few threads.",
+        alt=f"{name} in use by optimiser step, in per cent: "
+        f"{first_to_last(points[column].tolist(), 0)}.",
+    )
+
+
+def _draw(
+    figure: go.Figure,
+    points: Points,
+    column: str,
+    name: str,
     *,
-    key: str,
-    title: str,
-    y_title: str,
-    guide: str,
+    colour: str = POSITIVE,
+    marker: str = "circle",
     digits: int = 4,
-) -> Chart:
-    figure = base_figure(y_title)
-    step_axis(figure, [step.step for step in steps])
-    values = [value(step) for step in steps]
+    unit: str = "",
+    legend: bool = True,
+) -> None:
+    if not len(points):
+        return
+    step_axis(figure, _last(points))
     figure.add_trace(
         go.Scatter(
-            x=[step.step + 1 for step in steps],
-            y=[y if math.isfinite(y) else None for y in values],
-            name=title,
-            showlegend=False,
-            mode=line_mode(len(steps)),
+            uid=column,
+            x=points["step"] + 1,
+            y=points[column],
+            name=name,
+            showlegend=legend,
+            mode=line_mode(len(points)),
             cliponaxis=False,
-            line={"color": POSITIVE, "width": 2},
-            marker={"size": 6},
-            customdata=[(step.epoch + 1, signed(step.loss, 4), step.lr) for step in steps],
-            hovertemplate=f"step %{{x}}, epoch %{{customdata[0]}}: %{{y:.{digits}f}}<br>"
-            "loss %{customdata[1]}, learning rate %{customdata[2]:.2e}<extra></extra>",
+            line={"color": colour, "width": 2},
+            marker={"symbol": marker, "size": 6},
+            customdata=[
+                (epoch + 1, signed(loss, 4), lr) for epoch, loss, lr in points.rows(*_ABOUT)
+            ],
+            hovertemplate=f"step %{{x}}, epoch %{{customdata[0]}}: %{{y:.{digits}f}}{unit} {name}"
+            "<br>loss %{customdata[1]}, learning rate %{customdata[2]:.2e}<extra></extra>",
         )
     )
     figure.update_yaxes(rangemode="tozero")
-    return Chart(
-        key=key,
-        title=title,
-        figure=figure,
-        guide=guide,
-        alt=f"{title} by optimiser step, in {y_title}: {first_to_last(values, digits)}.",
-    )
+
+
+_ABOUT = ("epoch", "loss", "lr")
+
+
+def _last(points: Points) -> float:
+    return points["step"].tolist()[-1] if len(points) else 0.0
 
 
 def _limit_in_sight(
-    figure: go.Figure,
-    steps: Sequence[StepMetric],
-    values: Sequence[float],
-    limit: float,
-    name: str,
+    figure: go.Figure, values: Sequence[float], limit: float, name: str, last_step: float
 ) -> None:
     largest = max((value for value in values if math.isfinite(value)), default=0.0)
     if limit and largest * LIMIT_IN_SIGHT >= limit:
-        draw_limit(figure, limit, f"{name} {limit:g}", [step.step for step in steps])
+        draw_limit(figure, limit, f"{name} {limit:g}", last_step)

@@ -15,8 +15,9 @@ from app.components.charts import (
     signed,
     step_axis,
 )
+from app.components.columns import Points
 from app.components.palette import translucent, turn_colour, turn_marker
-from app.components.turn_series import PositionPoint, TurnValue, by_position, of_conversation
+from app.components.turn_series import MEASURES, TurnValue, of_conversation
 from db.records import TurnMetric
 
 BAND_OPACITY = 0.12
@@ -27,30 +28,27 @@ class TurnView:
     """Whose lines are drawn: those of one conversation, or medians over all.
 
     Attributes:
-        conversation: Position in the run's data; None draws the median and the middle half of
-            all conversations.
-        titles: Title of each conversation by its position.
+        turns: For each of `MEASURES` the curve of each turn position over all conversations.
+        last_step: The last optimiser step on record, from 0.
+        conversation: The rows of the one conversation to draw; None draws the medians.
+        title: That conversation's title.
     """
 
-    conversation: int | None
-    titles: Mapping[int, str]
-
-    def title(self, conversation: int) -> str:
-        """Return a conversation's title as plain text for a hover label."""
-        name = self.titles.get(conversation) or f"conversation {conversation + 1}"
-        return name.replace("<", "&lt;")
+    turns: Mapping[str, Mapping[int, Points]]
+    last_step: float
+    conversation: Sequence[TurnMetric] | None = None
+    title: str = ""
 
 
-def loss_chart(rows: Sequence[TurnMetric], view: TurnView, *, weighs_scores: bool = True) -> Chart:
+def loss_chart(view: TurnView, *, weighs_scores: bool = True) -> Chart:
     """Return the loss of each turn over the optimiser steps.
 
     Args:
-        rows: The run's figures.
         view: Whose lines are drawn.
         weighs_scores: Whether the loss is the ratio times the advantage, not cross-entropy.
     """
     figure = base_figure("loss, mean over tokens")
-    series = _draw_turns(figure, rows, view, lambda row: row.loss_mean)
+    series = _draw_turns(figure, view, "loss")
     return Chart(
         key="loss",
         title="Loss per turn",
@@ -69,24 +67,19 @@ def loss_chart(rows: Sequence[TurnMetric], view: TurnView, *, weighs_scores: boo
 
 
 def ratio_chart(
-    rows: Sequence[TurnMetric],
-    view: TurnView,
-    bounds: tuple[float, float] | None,
-    *,
-    constant_old: bool = False,
+    view: TurnView, bounds: tuple[float, float] | None, *, constant_old: bool = False
 ) -> Chart:
     """Return each turn's mean probability ratio, new over old, with the clip bounds drawn in.
 
     Args:
-        rows: The run's figures.
         view: Whose lines are drawn.
         bounds: Lower and upper clip bound; None if the loss does not clip.
         constant_old: Whether the old log-probabilities are the recipe's constant.
     """
     figure = base_figure("ratio, mean over tokens")
     for bound in bounds or ():
-        draw_limit(figure, bound, f"clip at {bound:g}", [row.step for row in rows])
-    series = _draw_turns(figure, rows, view, lambda row: row.ratio_mean)
+        draw_limit(figure, bound, f"clip at {bound:g}", view.last_step)
+    series = _draw_turns(figure, view, "ratio")
     return Chart(
         key="ratio",
         title="Ratio per turn",
@@ -103,14 +96,13 @@ def ratio_chart(
     )
 
 
-def clip_chart(rows: Sequence[TurnMetric], view: TurnView) -> Chart:
+def clip_chart(view: TurnView) -> Chart:
     """Return two panels side by side: tokens outside the clip band, tokens the clip stops."""
-    figure = base_figure("share of tokens")
-    layout = figure.layout
+    layout = base_figure("share of tokens").layout
     figure = make_subplots(rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.04)
     figure.update_layout(layout)
-    outside = _draw_turns(figure, rows, view, lambda row: row.clipfrac, column=1)
-    _draw_turns(figure, rows, view, lambda row: row.clipfrac_binding, column=2)
+    outside = _draw_turns(figure, view, "outside", column=1)
+    _draw_turns(figure, view, "binding", column=2)
     for column, name in ((1, "step · outside the band"), (2, "step · stopped by the clip")):
         title = {"text": name, "standoff": 10}
         figure.update_xaxes(title=title, tickformat="d", automargin=True, col=column)
@@ -126,83 +118,94 @@ def clip_chart(rows: Sequence[TurnMetric], view: TurnView) -> Chart:
     )
 
 
+def hover_text(title: str) -> str:
+    """Return somebody's title as plain text for a hover label."""
+    return title.replace("<", "&lt;")
+
+
 def _draw_turns(
-    figure: go.Figure,
-    rows: Sequence[TurnMetric],
-    view: TurnView,
-    value: TurnValue,
-    column: int | None = None,
+    figure: go.Figure, view: TurnView, measure: str, column: int | None = None
 ) -> dict[int, list[float]]:
     """Draw one line a turn; return the drawn values by turn position."""
-    step_axis(figure, [row.step for row in rows], most_ticks=12 if column is None else 6)
+    step_axis(figure, view.last_step, most_ticks=12 if column is None else 6)
     figure.update_layout(legend_title_text="turn")
     row = None if column is None else 1
     legend = column != 2
     if view.conversation is None:
-        series = by_position(rows, value)
-        for turn, points in series.items():
-            for trace in _position_traces(turn, points, legend):
+        curves = view.turns[measure]
+        for turn, points in curves.items():
+            for trace in _position_traces(turn, points, measure, legend):
                 figure.add_trace(trace, row=row, col=column)
-        return {turn: [point.median for point in points] for turn, points in series.items()}
-    lines = of_conversation(rows, view.conversation, value)
+        return {turn: points[measure].tolist() for turn, points in curves.items()}
+    value = MEASURES[measure]
+    lines = of_conversation(view.conversation, value)
     for turn, members in lines.items():
-        trace = _conversation_trace(turn, members, view, value, legend)
+        trace = _conversation_trace(turn, members, view, measure, legend)
         figure.add_trace(trace, row=row, col=column)
     return {turn: [value(member) for member in members] for turn, members in lines.items()}
 
 
-def _position_traces(turn: int, points: list[PositionPoint], legend: bool) -> list[go.Scatter]:
-    steps = [point.step + 1 for point in points]
+def _position_traces(turn: int, points: Points, measure: str, legend: bool) -> list[go.Scatter]:
+    steps = points["step"] + 1
+    low, high = points[f"{measure}_low"], points[f"{measure}_high"]
     group = f"turn {turn + 1}"
+    about = points.rows(
+        "epoch", f"{measure}_low", f"{measure}_high", "conversations", "reward", "advantage"
+    )
     line = go.Scatter(
         x=steps,
-        y=[point.median for point in points],
+        y=points[measure],
         customdata=[
-            (point.epoch + 1, point.low, point.high, point.conversations,
-             signed(point.reward, 2), signed(point.advantage))
-            for point in points
+            (epoch + 1, at_low, at_high, conversations, signed(reward, 2), signed(advantage))
+            for epoch, at_low, at_high, conversations, reward, advantage in about
         ],
         hovertemplate="<b>" + group + "</b>, step %{x}, epoch %{customdata[0]}<br>"
         "median %{y:.4f}, middle half %{customdata[1]:.4f} to %{customdata[2]:.4f}<br>"
         "%{customdata[3]} conversations<br>"
         "mean reward %{customdata[4]}, mean advantage %{customdata[5]}<extra></extra>",
-        **_line_style(turn, len(points), legend),
-    )  # fmt: skip
-    if all(point.low == point.high for point in points):
+        **_line_style(turn, len(points), measure, legend),
+    )
+    if (low == high).all():
         return [line]
     edge = {"x": steps, "mode": "lines", "line": {"width": 0}, "legendgroup": group,
             "showlegend": False, "hoverinfo": "skip"}  # fmt: skip
-    low = go.Scatter(y=[point.low for point in points], **edge)
-    high = go.Scatter(
-        y=[point.high for point in points],
-        fill="tonexty",
-        fillcolor=translucent(turn_colour(turn), BAND_OPACITY),
-        **edge,
-    )
-    return [low, high, line]
+    return [
+        go.Scatter(y=low, uid=f"{measure}-{turn}-low", **edge),
+        go.Scatter(
+            y=high,
+            uid=f"{measure}-{turn}-high",
+            fill="tonexty",
+            fillcolor=translucent(turn_colour(turn), BAND_OPACITY),
+            **edge,
+        ),
+        line,
+    ]
 
 
 def _conversation_trace(
-    turn: int, members: list[TurnMetric], view: TurnView, value: TurnValue, legend: bool
+    turn: int, members: list[TurnMetric], view: TurnView, measure: str, legend: bool
 ) -> go.Scatter:
+    value: TurnValue = MEASURES[measure]
+    title = hover_text(view.title)
     return go.Scatter(
         x=[row.step + 1 for row in members],
         y=[value(row) for row in members],
         customdata=[
-            (row.epoch + 1, view.title(row.conversation), signed(row.reward, 2),
-             signed(row.advantage), row.response_tokens)
+            (row.epoch + 1, title, signed(row.reward, 2), signed(row.advantage),
+             row.response_tokens)
             for row in members
         ],
         hovertemplate=f"<b>%{{customdata[1]}}, turn {turn + 1}</b><br>"
         "step %{x}, epoch %{customdata[0]}: %{y:.4f}<br>"
         "reward %{customdata[2]}, advantage %{customdata[3]}<br>"
         "%{customdata[4]} reply tokens<extra></extra>",
-        **_line_style(turn, len(members), legend),
+        **_line_style(turn, len(members), measure, legend),
     )  # fmt: skip
 
 
-def _line_style(turn: int, points: int, legend: bool) -> dict[str, object]:
+def _line_style(turn: int, points: int, measure: str, legend: bool) -> dict[str, object]:
     return {
+        "uid": f"{measure}-{turn}",
         "mode": line_mode(points),
         "cliponaxis": False,
         "name": str(turn + 1),

@@ -109,6 +109,11 @@ def labelled(config: TrainConfig) -> list[tuple[str, str, str]]:
     return rows
 
 
+def label_of(name: str) -> str:
+    """Return what people call a setting."""
+    return _FIELDS[name].metadata["label"]
+
+
 def display(value: str | float) -> str:
     """Return a setting's value as people write it: 1e-12 stays short, names lose underscores."""
     return value.replace("_", " ") if isinstance(value, str) else f"{value:g}"

@@ -4,12 +4,20 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from app import state
-from app.components.charts import Chart
-from app.components.charts_steps import grad_norm_chart, kl_chart, learning_chart, speed_chart
+from app.components.charts import HEIGHT, Chart
+from app.components.charts_learning import heat_chart, learning_chart, signals_chart
+from app.components.charts_live import live_chart
+from app.components.charts_steps import (
+    busy_chart,
+    grad_norm_chart,
+    kl_chart,
+    memory_chart,
+    speed_chart,
+)
 from app.components.charts_turns import TurnView, clip_chart, loss_chart, ratio_chart
-from app.metrics import RunMetrics
-from db.records import TurnMetric
+from app.components.learning import cells_of
+from app.metrics import RunMetrics, conversation_rows
+from db.records import Run
 from trainer.config import LossName, OldLogprobs, TrainConfig
 
 BY_POSITION = "by turn position"
@@ -17,81 +25,93 @@ ONE_CONVERSATION = "one conversation"
 
 
 def run_charts(
-    metrics: RunMetrics, config: TrainConfig, titles: Mapping[int, str], *, live: bool
+    run: Run, metrics: RunMetrics, config: TrainConfig, titles: Mapping[int, str]
 ) -> None:
-    """Show every chart of a run, two in a row, below the choices that concern them all."""
-    rows = metrics.turns
+    """Show every chart of a run, two in a row, below the choice of whose turns they show."""
+    view = _choose_view(run, metrics, titles)
+    scope = f"run-{run.id}-{view.title}"
+    for row in chart_rows(metrics, view, config):
+        _row(row, scope)
+
+
+def chart_rows(metrics: RunMetrics, view: TurnView, config: TrainConfig) -> list[list[Chart]]:
+    """Return the charts as the page shows them, row by row."""
     clips = config.loss is LossName.PPO
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        view = _choose_view(rows, titles, clips=clips)
-        if live:
-            st.space("stretch")
-            st.toggle(
-                "Pause the charts",
-                key=state.CHARTS_PAUSED.key,
-                help="Dragging in a chart zooms, a double click goes back. Each new point draws the charts anew, which ends a zoom. Pause them to look "
-                "closely; the run goes on.",
-            )
-    bounds = (config.clip_low, config.clip_high) if clips else None
-    weighs_scores = config.loss is not LossName.CROSS_ENTROPY
-    _row([learning_chart(rows), loss_chart(rows, view, weighs_scores=weighs_scores)])
     constant_old = config.old_logprobs is OldLogprobs.CONSTANT
-    ratio = ratio_chart(rows, view, bounds, constant_old=constant_old)
-    _row([ratio, *([clip_chart(rows, view)] if clips else [])])
+    bounds = (config.clip_low, config.clip_high) if clips else None
+    ratio = ratio_chart(view, bounds, constant_old=constant_old)
+    heat = (
+        heat_chart(metrics.cells)
+        if view.conversation is None
+        else heat_chart(cells_of(view.conversation), "this conversation")
+    )
     steps = metrics.steps
-    _row(
+    busy = busy_chart(steps)
+    return [
+        [learning_chart(metrics.learning, metrics.cells), heat],
+        [loss_chart(view, weighs_scores=config.loss is not LossName.CROSS_ENTROPY), ratio],
+        [*([clip_chart(view)] if clips else []), signals_chart(metrics.first)],
         [
             kl_chart(steps, config.max_kl, constant_old=constant_old),
             grad_norm_chart(steps, config.grad_clip_norm),
-            speed_chart(steps),
-        ]
-    )
+        ],
+        [speed_chart(steps), memory_chart(steps), *([busy] if busy else [])],
+    ]
 
 
-def show_chart(chart: Chart) -> None:
-    """Show one chart with its title above and its guide below."""
+def show_chart(chart: Chart, scope: str = "") -> None:
+    """Show one chart with its title above and its guide below.
+
+    Args:
+        chart: What to show.
+        scope: Names what the chart is about; the reader's zoom and legend choices end when it
+            changes.
+    """
     with st.container(border=True, height="stretch"):
         st.markdown(f"**{chart.title}**")
         if chart.instead:
             st.info(chart.instead, icon=":material/hourglass_empty:")
         else:
-            # No bar of tools: it would lie over legend and points. Dragging zooms, a double click
-            # goes back.
-            st.plotly_chart(
-                chart.figure,
-                key=f"chart_{chart.key}",
-                alt=chart.alt,
-                config={"displayModeBar": False},
-            )
+            if chart.reading:
+                st.markdown(chart.reading)
+            chart.figure.update_layout(uirevision=scope or chart.key)
+            live_chart(chart.figure, key=f"chart_{chart.key}", alt=chart.alt, height=HEIGHT)
         st.caption(chart.guide)
 
 
-def _choose_view(rows: Sequence[TurnMetric], titles: Mapping[int, str], *, clips: bool) -> TurnView:
+def _choose_view(run: Run, metrics: RunMetrics, titles: Mapping[int, str]) -> TurnView:
     """Ask whose lines the charts per turn show."""
     choice = st.segmented_control(
-        "Loss, ratio and clip fraction show" if clips else "Loss and ratio show",
+        "The charts per turn show",
         [BY_POSITION, ONE_CONVERSATION],
         default=BY_POSITION,
         required=True,
         key="view",
         bind="query-params",
         help="By turn position: the median over all conversations of a step, with the middle half "
-        "as a band. One conversation: its own values. The other charts are about all conversations either way.",
+        "as a band. One conversation: its own values. The other charts are about all "
+        "conversations either way. Drag in a chart to zoom, double-click to go back; point at it "
+        "to save it as PNG or SVG.",
     )
+    last_step = metrics.last_step or 0
     if choice != ONE_CONVERSATION:
-        return TurnView(conversation=None, titles=titles)
-    positions = sorted({row.conversation for row in rows})
+        return TurnView(turns=metrics.turns, last_step=last_step)
     chosen = st.selectbox(
         "Conversation",
-        positions,
+        sorted({conversation for conversation, _ in metrics.first}),
         format_func=lambda position: titles.get(position, f"conversation {position + 1}"),
         key="chart_conversation",
         width=340,
     )
-    return TurnView(conversation=chosen, titles=titles)
+    return TurnView(
+        turns=metrics.turns,
+        last_step=last_step,
+        conversation=conversation_rows(run, chosen),
+        title=titles.get(chosen, f"conversation {chosen + 1}"),
+    )
 
 
-def _row(charts: Sequence[Chart]) -> None:
+def _row(charts: Sequence[Chart], scope: str) -> None:
     for column, chart in zip(st.columns(len(charts)), charts, strict=True):
         with column:
-            show_chart(chart)
+            show_chart(chart, scope)

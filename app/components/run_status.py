@@ -1,25 +1,22 @@
-"""Where a run stands: its badge, its progress, the time left, and the sidebar's block."""
+"""Where a run stands: its badge, its progress, and the time left by measured speed."""
 
-import re
 import statistics
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
 import streamlit as st
 
-from app import data, routes
-from app.components.format import ago, exact_time, plain, shortened
+from app import data
+from app.components.format import ago, exact_time, plain
 from db.enums import RunStatus
-from db.records import Run
+from db.records import Run, StepMetric
 
 REFRESH_S = 2.0
 """How often the live parts of a page look for something new."""
 
 RECENT_STEPS = 30
 """How many of the latest steps tell how long the next ones will take."""
-
-_STEP_OF = re.compile(r"step (\d+)/(\d+)")
-"""Where a training run's message tells the step it is at, and how many are planned."""
 
 _BADGES: dict[RunStatus, tuple[Literal["gray", "blue", "orange", "green", "red"], str]] = {
     RunStatus.QUEUED: ("gray", ":material/hourglass_empty:"),
@@ -29,9 +26,8 @@ _BADGES: dict[RunStatus, tuple[Literal["gray", "blue", "orange", "green", "red"]
     RunStatus.FINISHED: ("green", ":material/check:"),
     RunStatus.FAILED: ("red", ":material/error:"),
     RunStatus.STOPPED: ("gray", ":material/stop:"),
+    RunStatus.INTERRUPTED: ("orange", ":material/power_off:"),
 }
-
-_ACTIVE = (RunStatus.STARTING, RunStatus.RUNNING, RunStatus.STOPPING)
 
 
 def status_badge(status: RunStatus) -> None:
@@ -40,9 +36,20 @@ def status_badge(status: RunStatus) -> None:
     st.badge(status.value, color=colour, icon=icon)
 
 
+def status_icon(status: RunStatus) -> str:
+    """Return the icon that stands for a status, as Markdown in its colour."""
+    colour, icon = _BADGES[status]
+    return f":{colour}[{icon}]"
+
+
 def progress_line(run: Run) -> None:
     """Show how much is done, what is being done, and how long it will take."""
-    st.progress(min(max(run.progress, 0.0), 1.0), text=progress_text(run))
+    st.progress(shown_progress(run), text=progress_text(run))
+
+
+def shown_progress(run: Run) -> float:
+    """Return the share of the work done as a progress bar takes it, 0 to 1."""
+    return min(max(run.progress, 0.0), 1.0)
 
 
 def progress_text(run: Run) -> str:
@@ -57,19 +64,29 @@ def progress_text(run: Run) -> str:
 
 
 def time_left_s(run: Run) -> float | None:
-    """Return the estimated seconds until the last step is done; None if it cannot be told.
+    """Return the estimated seconds until the last step is done; None if it cannot be told."""
+    if run.status is not RunStatus.RUNNING:
+        return None
+    recent = data.latest_step_metrics(run.id, most=RECENT_STEPS)
+    return estimate_left_s(run, [step for step in recent if step.attempt == run.attempt])
 
-    It is the mean time of the latest steps times the steps that remain. Loading the model and
-    measuring the data beforehand take a time that says nothing about a step's, and what comes after
-    the last step (samples, saving) is no part of the progress: neither counts.
+
+def estimate_left_s(run: Run, recent: Sequence[StepMetric]) -> float | None:
+    """Return the mean time of the latest steps times the steps that remain; None without any.
+
+    Loading the model and measuring the data beforehand take a time that says nothing about a
+    step's, and what comes after the last step (samples, saving) is no part of the progress: neither
+    counts. How many steps there are follows from the share that the steps so far are of the work.
+
+    Args:
+        run: The run.
+        recent: The latest steps of its present attempt, in order.
     """
-    place = _STEP_OF.search(run.message)
-    if run.status is not RunStatus.RUNNING or place is None:
+    if not recent or not 0 < run.progress < 1:
         return None
-    number, planned = int(place[1]), int(place[2])
-    recent = data.step_metrics(run.id, after_step=max(number - 2 - RECENT_STEPS, -1))
-    if not recent:
-        return None
+    epochs = int(run.config.get("epochs", 1))
+    steps_an_epoch = (recent[-1].step + 1) / run.progress / epochs
+    planned = max(round(steps_an_epoch), 1) * epochs  # each epoch has as many steps as any other
     return statistics.fmean(step.seconds for step in recent) * planned * (1 - run.progress)
 
 
@@ -94,26 +111,3 @@ def started(run: Run) -> tuple[str, str]:
     """Return when a run started (or was asked for): in relative words, and exactly."""
     at = run.started_at or run.created_at
     return ago(at), exact_time(at)
-
-
-def render_active_run() -> None:
-    """Show the run that is going on, on every page; ask again by itself only while there is one."""
-    active = bool(data.runs_with_status(*_ACTIVE))
-    st.fragment(_active_run, run_every=REFRESH_S if active else None)(active)
-
-
-def _active_run(was_active: bool) -> None:
-    runs = data.runs_with_status(*_ACTIVE)
-    if was_active and not runs:
-        st.rerun()
-    for run in runs:
-        with st.container(border=True, gap="xxsmall"):
-            st.page_link(
-                routes.RUN,
-                label=plain(shortened(run.name, 20)),
-                icon=":material/monitoring:",
-                query_params={routes.RUN_PARAM: str(run.id)},
-            )
-            left = time_left_s(run)
-            text = run.status.value if left is None else f"{duration(left)} left"
-            st.progress(min(max(run.progress, 0.0), 1.0), text=f"{run.progress:.0%} · {text}")

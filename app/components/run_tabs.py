@@ -1,9 +1,13 @@
 """Below the charts: samples before and after, configuration, data, log, and what to take away."""
 
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 
-from app import run_files
+from app import data, run_files
 from app.components.charts_data import data_chart
 from app.components.config_form import labelled
 from app.components.format import plain
@@ -85,7 +89,7 @@ def _data(run: Run, config: TrainConfig) -> None:
         show_chart(data_chart(turns, "reward"))
     with advantages:
         show_chart(data_chart(turns, "advantage"))
-    known = {(row.conversation, row.turn): row for row in run_metrics(run).turns}
+    known = run_metrics(run).first
     turn_table(
         turns,
         tokens={place: (row.tokens, row.response_tokens) for place, row in known.items()},
@@ -109,6 +113,15 @@ def _log_lines(run: Run) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(f"The last {run_files.LOG_LINES} lines of run.log", width="stretch")
         st.button("Refresh", icon=":material/refresh:", key="refresh_log")
+        st.download_button(
+            "The whole log",
+            run_files.folder(run.id).whole_log,
+            f"everyturn-run-{run.id}.log",
+            "text/plain",
+            icon=":material/download:",
+            on_click="ignore",
+            key="download_log",
+        )
     if text:
         st.code(text, language=None, wrap_lines=True, height=420)
     else:
@@ -138,24 +151,29 @@ def _export(run: Run, config: TrainConfig) -> None:
                 on_click="ignore",
                 key="download_adapter",
             )
-        if folder.metrics.exists():
-            st.download_button(
-                "Metrics (JSON lines)",
-                folder.metrics.read_bytes,
-                f"{stem}-metrics.jsonl",
-                "application/jsonl",
-                icon=":material/data_object:",
-                on_click="ignore",
-                key="download_jsonl",
-            )
-        turns = run_metrics(run).turns
-        if turns:
-            st.download_button(
-                "Metrics (CSV)",
-                lambda: run_files.metrics_csv(turns),
-                f"{stem}-metrics.csv",
-                "text/csv",
-                icon=":material/table:",
-                on_click="ignore",
-                key="download_csv",
-            )
+    if run_metrics(run).last_step is None:
+        return
+    st.markdown("**Figures**, of each turn in each step, and of each optimiser step:")
+    with st.container(horizontal=True):
+        for what, read in (("turns", data.turn_metrics), ("steps", data.step_metrics)):
+            for name, kind, write in (
+                ("CSV", "csv", run_files.as_csv),
+                ("JSON lines", "jsonl", run_files.as_json_lines),
+            ):
+                st.download_button(
+                    f"{what.capitalize()} ({name})",
+                    partial(_written, write, read, run.id),
+                    f"{stem}-{what}.{kind}",
+                    "text/csv" if kind == "csv" else "application/jsonl",
+                    icon=":material/table:" if kind == "csv" else ":material/data_object:",
+                    on_click="ignore",
+                    key=f"download_{what}_{kind}",
+                )
+    if folder.events.is_dir():
+        st.caption("For TensorBoard: its event files are in the run's folder.")
+        st.code(f"tensorboard --logdir {folder.events}", language="bash")
+
+
+def _written(write: Callable[[Any], str], read: Callable[[int], Sequence[Any]], run_id: int) -> str:
+    """Return a run's figures as a file's text, read when somebody asks for it."""
+    return write(read(run_id))

@@ -1,145 +1,95 @@
-"""Per-turn metric rows -> the series that the charts draw. Pure; values that are no number drop out."""
+"""Per-turn metric rows -> a curve for each turn position, step by step as they arrive. Pure."""
 
 import math
-import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
+from app.components.columns import Columns, Points
 from db.records import TurnMetric
 
 TurnValue = Callable[[TurnMetric], float]
 
+MEASURES: dict[str, TurnValue] = {
+    "loss": lambda row: row.loss_mean,
+    "ratio": lambda row: row.ratio_mean,
+    "outside": lambda row: row.clipfrac,
+    "binding": lambda row: row.clipfrac_binding,
+}
+"""What is drawn of each turn: loss, ratio, and the share of tokens outside the clip band and of
+those whose gradient the clip removes."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PositionPoint:
-    """One turn position in one optimiser step, over the step's conversations.
-
-    Attributes:
-        low: First quartile of the value.
-        high: Third quartile of the value.
-        reward: Mean reward of these turns, None if none has one.
-    """
-
-    step: int
-    epoch: int
-    turn: int
-    median: float
-    low: float
-    high: float
-    conversations: int
-    reward: float | None
-    advantage: float
+_ABOUT = ("step", "epoch", "conversations", "reward", "advantage")
+_SPREAD = tuple(f"{name}{end}" for name in MEASURES for end in ("", "_low", "_high"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearningPoint:
-    """How far one optimiser step's replies moved since the run first saw them, in nats per token.
+class PositionSeries:
+    """For each turn position the median and the middle half over a step's conversations."""
 
-    Attributes:
-        signal: Sum of advantage x change over tokens, divided by the sum of |advantage|: above 0
-            means that the model moves as the scores ask.
-        praised: Mean change of replies with a positive advantage, None if the step has none.
-        criticised: Mean change of replies with a negative advantage, None if the step has none.
-    """
+    def __init__(self) -> None:
+        """Begin with no step."""
+        self._lines: dict[int, Columns] = {}
 
-    step: int
-    epoch: int
-    signal: float
-    praised: float | None
-    criticised: float | None
-    turns: int
+    def put(self, rows: Sequence[TurnMetric]) -> None:
+        """Take all rows of one step; the last step may be given again, with more of its rows."""
+        step = rows[0].step
+        turns: dict[int, list[TurnMetric]] = defaultdict(list)
+        for row in rows:
+            turns[row.turn].append(row)
+        for turn, members in turns.items():
+            line = self._lines.setdefault(turn, Columns((*_ABOUT, *_SPREAD)))
+            if line.last("step") == step:
+                line.drop_last()
+            line.append(_point(members))
 
+    def points(self, measure: str) -> dict[int, Points]:
+        """Return the curve of each turn position, thinned to what a chart can show.
 
-def by_position(rows: Iterable[TurnMetric], value: TurnValue) -> dict[int, list[PositionPoint]]:
-    """Return for each turn position its points, in order of steps."""
-    groups: dict[tuple[int, int], list[TurnMetric]] = defaultdict(list)
-    for row in rows:
-        if math.isfinite(value(row)):
-            groups[row.turn, row.step].append(row)
-    series: dict[int, list[PositionPoint]] = {}
-    for (turn, step), members in sorted(groups.items(), key=lambda item: item[0]):
-        values = [value(row) for row in members]
-        low, median, high = _quartiles(values)
-        rewards = [row.reward for row in members if row.reward is not None]
-        series.setdefault(turn, []).append(
-            PositionPoint(
-                step=step,
-                epoch=members[0].epoch,
-                turn=turn,
-                median=median,
-                low=low,
-                high=high,
-                conversations=len(members),
-                reward=statistics.fmean(rewards) if rewards else None,
-                advantage=statistics.fmean(row.advantage for row in members),
-            )
-        )
-    return series
+        Args:
+            measure: One of `MEASURES`; the columns of that name and with `_low` and `_high` behind
+                it are its median and quartiles, beside step, epoch, number of conversations, mean
+                reward and mean advantage.
+        """
+        shown = (measure, f"{measure}_low", f"{measure}_high")
+        curves = {
+            turn: line.points(*shown, about=_ABOUT) for turn, line in sorted(self._lines.items())
+        }
+        return {turn: curve for turn, curve in curves.items() if len(curve)}
 
 
-def of_conversation(
-    rows: Iterable[TurnMetric], conversation: int, value: TurnValue
-) -> dict[int, list[TurnMetric]]:
-    """Return for each turn of one conversation its rows with a finite value, in order of steps."""
+def of_conversation(rows: Iterable[TurnMetric], value: TurnValue) -> dict[int, list[TurnMetric]]:
+    """Return the rows of one conversation by turn, those without a finite value left out."""
     series: dict[int, list[TurnMetric]] = {}
-    chosen = [r for r in rows if r.conversation == conversation and math.isfinite(value(r))]
-    for row in sorted(chosen, key=lambda row: (row.turn, row.step)):
+    finite = [row for row in rows if math.isfinite(value(row))]
+    for row in sorted(finite, key=lambda row: (row.turn, row.step)):
         series.setdefault(row.turn, []).append(row)
     return series
 
 
-def learning_curve(rows: Iterable[TurnMetric]) -> list[LearningPoint]:
-    """Return one point for each optimiser step; the first time a turn is seen counts as change 0."""
-    changes = _changes(rows)
-    steps: dict[int, list[tuple[TurnMetric, float]]] = defaultdict(list)
-    for row, change in changes:
-        steps[row.step].append((row, change))
-    return [_learning_point(step, members) for step, members in sorted(steps.items())]
+def _point(members: Sequence[TurnMetric]) -> dict[str, float | None]:
+    point: dict[str, float | None] = {
+        "step": members[0].step,
+        "epoch": members[0].epoch,
+        "conversations": len(members),
+        "reward": _mean([row.reward for row in members if row.reward is not None]),
+        "advantage": _mean([row.advantage for row in members]),
+    }
+    for name, value in MEASURES.items():
+        values = sorted(v for v in map(value, members) if math.isfinite(v))
+        point[name] = quantile(values, 0.5)
+        point[f"{name}_low"] = quantile(values, 0.25)
+        point[f"{name}_high"] = quantile(values, 0.75)
+    return point
 
 
-def learning_signal(rows: Iterable[TurnMetric]) -> float | None:
-    """Return the signal over the whole last epoch; None before a second epoch has begun."""
-    changes = _changes(rows)
-    last = max((row.epoch for row, _ in changes), default=0)
-    if last == 0:
+def quantile(ordered: Sequence[float], share: float) -> float | None:
+    """Return a quantile of sorted values, between two of them in proportion; None without any."""
+    if not ordered:
         return None
-    return _learning_point(0, [item for item in changes if item[0].epoch == last]).signal
+    below, rest = divmod(share * (len(ordered) - 1), 1)
+    at = int(below)
+    upper = ordered[min(at + 1, len(ordered) - 1)]
+    return ordered[at] + rest * (upper - ordered[at])
 
 
-def _changes(rows: Iterable[TurnMetric]) -> list[tuple[TurnMetric, float]]:
-    """Pair each row with its log-probability's change since its turn was first seen."""
-    first: dict[tuple[int, int], float] = {}
-    pairs: list[tuple[TurnMetric, float]] = []
-    for row in sorted(rows, key=lambda row: row.step):
-        if math.isfinite(row.logprob_mean) and math.isfinite(row.advantage):
-            start = first.setdefault((row.conversation, row.turn), row.logprob_mean)
-            pairs.append((row, row.logprob_mean - start))
-    return pairs
-
-
-def _learning_point(step: int, members: Sequence[tuple[TurnMetric, float]]) -> LearningPoint:
-    asked = sum(row.response_tokens * row.advantage * change for row, change in members)
-    scale = sum(row.response_tokens * abs(row.advantage) for row, _ in members)
-    return LearningPoint(
-        step=step,
-        epoch=members[0][0].epoch,
-        signal=asked / scale if scale else 0.0,
-        praised=_mean_change([item for item in members if item[0].advantage > 0]),
-        criticised=_mean_change([item for item in members if item[0].advantage < 0]),
-        turns=len(members),
-    )
-
-
-def _mean_change(members: Sequence[tuple[TurnMetric, float]]) -> float | None:
-    tokens = sum(row.response_tokens for row, _ in members)
-    if not tokens:
-        return None
-    return sum(row.response_tokens * change for row, change in members) / tokens
-
-
-def _quartiles(values: Sequence[float]) -> tuple[float, float, float]:
-    if len(values) == 1:
-        return values[0], values[0], values[0]
-    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
-    return low, median, high
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -3,10 +3,11 @@
 import streamlit as st
 
 from app import address, data, routes, run_files, state
-from app.components.errors import show_error
+from app.components.errors import show_error, show_failure
 from app.components.held_out import held_out_line
 from app.components.run_charts import run_charts
 from app.components.run_header import render_facts, render_progress, render_title
+from app.components.run_news import mark_seen
 from app.components.run_status import REFRESH_S
 from app.components.run_tabs import run_tabs
 from app.metrics import run_metrics
@@ -29,13 +30,14 @@ def render() -> None:
     except NotFoundError:
         _nothing(f"There is no run {run_id} (any more). It may have been deleted.")
         return
+    mark_seen(run)
+    render_title(run)
     try:
         config = TrainConfig.from_json(run.config)
     except ConfigError as error:
         # A run of another version of the product: its rows are kept, its settings cannot be read.
         show_error(error)
         return
-    render_title(run)
     live = not run.status.has_ended
     st.fragment(_live, run_every=REFRESH_S if live else None)(run, config)
     run_tabs(run, config)
@@ -54,15 +56,16 @@ def _live(drawn: Run, config: TrainConfig) -> None:
         run = data.run(drawn.id)
     except NotFoundError:
         st.rerun()
-    if run.status is not drawn.status:
+    if (run.status, run.attempt) != (drawn.status, drawn.attempt):
         st.rerun()
+    show_failure()
     render_facts(run, config)
-    render_progress(run)
+    render_progress(run, config)
     live = not run.status.has_ended
-    metrics = run_metrics(run, fresh=not (live and state.CHARTS_PAUSED.get()))
-    if metrics.turns:
+    metrics = run_metrics(run)
+    if metrics.first:
         held_out_line(run_files.judgements(run), has_ended=not live)
-        run_charts(metrics, config, run_files.titles(run), live=live)
+        run_charts(run, metrics, config, run_files.titles(run))
     elif not live:
         st.info("This run ended before it measured anything.", icon=":material/show_chart:")
     else:

@@ -5,12 +5,13 @@ import streamlit as st
 from app import data, routes
 from app.components.errors import show_failure
 from app.components.format import ago, counted, exact_time, plain
-from app.components.run_actions import run_menu
+from app.components.run_actions import may_act, run_menu, waiting_actions
 from app.components.run_status import (
     REFRESH_S,
     duration,
     progress_text,
     run_time_s,
+    shown_progress,
     status_badge,
 )
 from app.metrics import learning_of
@@ -23,13 +24,17 @@ PAGE_RUNS = 20
 
 def render() -> None:
     """Draw the page."""
-    left, right = st.columns([4, 1], vertical_alignment="bottom")
-    left.title("Runs")
-    if right.button(
+    title, others, launch = st.columns([4, 1, 1], vertical_alignment="bottom")
+    title.title("Runs")
+    runs = data.runs()
+    if len(runs) > 1 and others.button(
+        "Compare", icon=":material/compare_arrows:", width="stretch"
+    ):
+        st.switch_page(routes.COMPARE)
+    if may_act() and launch.button(
         "Launch a run", type="primary", icon=":material/rocket_launch:", width="stretch"
     ):
         st.switch_page(routes.LAUNCH)
-    runs = data.runs()
     if not runs:
         st.info(
             "A run trains the model on your scores in the background; you watch it here and take "
@@ -38,9 +43,16 @@ def render() -> None:
         )
         return
     show_failure()
-    pages = -(-len(runs) // PAGE_RUNS)
+    waiting = data.runs_with_status(RunStatus.QUEUED)
+    if waiting:
+        st.subheader(f"Waiting for the device ({len(waiting)})", anchor=False)
+        for run in waiting:
+            _row(run)
+        st.subheader("Running and ended", anchor=False)
+    others_than_waiting = [run for run in runs if run.status is not RunStatus.QUEUED]
+    pages = -(-len(others_than_waiting) // PAGE_RUNS)
     page = st.pagination(pages, key="page", bind="query-params") if pages > 1 else 1
-    for run in runs[(page - 1) * PAGE_RUNS : page * PAGE_RUNS]:
+    for run in others_than_waiting[(page - 1) * PAGE_RUNS : page * PAGE_RUNS]:
         _row(run)
 
 
@@ -79,12 +91,18 @@ def _live_figures(drawn: Run) -> None:
 
 
 def _figures(run: Run) -> None:
-    status, learning, when = st.columns([3, 2, 2], vertical_alignment="center")
+    status, middle, when = st.columns([3, 2, 2], vertical_alignment="center")
     with status:
         status_badge(run.status)
         if run.status in (RunStatus.RUNNING, RunStatus.STOPPING):
-            st.progress(min(max(run.progress, 0.0), 1.0), text=progress_text(run))
-    with learning:
+            st.progress(shown_progress(run), text=progress_text(run))
+        elif run.status is RunStatus.QUEUED:
+            st.caption(f"number {(data.queue_position(run.id) or 0) + 1} in the queue")
+    if run.status is RunStatus.QUEUED:
+        with middle:
+            waiting_actions(run)
+        return
+    with middle:
         _learning(run)
     with when:
         at = run.started_at or run.created_at

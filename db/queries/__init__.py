@@ -10,13 +10,16 @@ from db.queries.conversations import (
     conversation_rows,
     conversations,
     count_conversations,
+    filter_options,
     matching_ids,
 )
 from db.queries.history import turn_history
 from db.queries.insight import data_version
 from db.queries.labelling import (
+    has_turns,
     last_place,
     next_unscored,
+    own_turns,
     pace,
     pending_notes,
     queue_counts,
@@ -53,6 +56,8 @@ __all__ = [
     "count_conversations",
     "count_shared_turns",
     "data_version",
+    "filter_options",
+    "has_turns",
     "ids_of_same",
     "last_place",
     "latest_step_metrics",
@@ -61,6 +66,7 @@ __all__ = [
     "new_turn_metrics",
     "next_unscored",
     "overview",
+    "own_turns",
     "pace",
     "pending_notes",
     "people",

@@ -60,14 +60,25 @@ def queue_position(db: Database, run_id: int) -> int | None:
     return waiting.index(run_id) if run_id in waiting else None
 
 
-def turn_metrics(db: Database, run_id: int, *, after_step: int = -1) -> list[TurnMetric]:
-    """Return the run's per-turn figures behind a step, ordered by step, conversation, turn."""
+def turn_metrics(
+    db: Database, run_id: int, *, after_step: int = -1, conversation: int | None = None
+) -> list[TurnMetric]:
+    """Return the run's per-turn figures behind a step, ordered by step, conversation, turn.
+
+    Args:
+        db: The database.
+        run_id: Which run.
+        after_step: Only later steps are returned.
+        conversation: Position in the run's data of the one to return; None for all of them.
+    """
     fields = [TurnMetricTable.__table__.c[name] for name in TurnMetric.__dataclass_fields__]
     statement = (
         select(*fields)
         .where(TurnMetricTable.run_id == run_id, TurnMetricTable.step > after_step)
         .order_by(TurnMetricTable.step, TurnMetricTable.conversation, TurnMetricTable.turn)
     )
+    if conversation is not None:
+        statement = statement.where(TurnMetricTable.conversation == conversation)
     with db.read_session() as session:
         return [TurnMetric(**row) for row in session.execute(statement).mappings()]
 
@@ -108,6 +119,19 @@ def step_metrics(db: Database, run_id: int, *, after_step: int = -1) -> list[Ste
     )
     with db.read_session() as session:
         return [StepMetric(**row) for row in session.execute(statement).mappings()]
+
+
+def latest_step_metrics(db: Database, run_id: int, *, most: int) -> list[StepMetric]:
+    """Return the run's figures of its last optimiser steps, at most so many, in order."""
+    fields = [StepMetricTable.__table__.c[name] for name in StepMetric.__dataclass_fields__]
+    statement = (
+        select(*fields)
+        .where(StepMetricTable.run_id == run_id)
+        .order_by(StepMetricTable.step.desc())
+        .limit(most)
+    )
+    with db.read_session() as session:
+        return [StepMetric(**row) for row in session.execute(statement).mappings()][::-1]
 
 
 def artifacts(db: Database, run_id: int) -> list[Artifact]:

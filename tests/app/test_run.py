@@ -1,14 +1,19 @@
 """The page of one run."""
 
+import base64
+import csv
+import io
 import json
 import shutil
+from dataclasses import asdict
 
+import numpy as np
 import pytest
 
-from app import data, routes, state
+from app import data, routes, run_files
 from app.components.format import plain
 from db import commands, queries
-from db.enums import ErrorKind, RunStatus
+from db.enums import ErrorKind, RunStatus, StopStage
 from tests.app.rows import add_step, make_run, turn_row
 from trainer.config import LossName, Preset, TrainConfig
 from trainer.runs.folder import RunFolder, write_json, write_text
@@ -21,10 +26,22 @@ def texts(elements) -> str:
 def charts(page) -> dict[str, dict]:
     """The figures on the page by the key that the page gives them."""
     found = {}
-    for element in page.get("plotly_chart"):
-        key = element.proto.id.rpartition("chart_")[2]
-        found[key] = json.loads(element.proto.spec or element.proto.figure.spec)
+    for element in page.get("bidi_component"):
+        shown = sent(element)
+        found[shown["name"].removeprefix("chart_")] = json.loads(shown["figure"])
     return found
+
+
+def sent(element) -> dict:
+    """What a chart's element hands to the browser."""
+    return json.loads(element.proto.json or element.proto.mixed.json)
+
+
+def numbers(values) -> list[float]:
+    """Plotly's JSON for an array: a list, or its bytes."""
+    if isinstance(values, dict):
+        return np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"]).tolist()
+    return values
 
 
 def names(figure: dict) -> list[str]:
@@ -57,11 +74,13 @@ def test_all_charts_are_drawn_with_the_runs_own_clip_bounds(open_page, database,
     page = open_page(routes.RUN, run=run.id)
     assert not page.exception
     figures = charts(page)
-    assert sorted(figures) == ["clip", "grad_norm", "kl", "learning", "loss", "ratio", "speed"]
+    shown = "clip grad_norm heat kl learning loss memory ratio signals speed"
+    assert sorted(figures) == shown.split()
     assert {"clip at 0.7", "clip at 1.4"} <= set(names(figures["ratio"]))
     learning = next(t for t in figures["learning"]["data"] if t["name"] == "change × advantage")
-    assert learning["y"] == pytest.approx([0.0, 0.25, 0.5])
-    assert all(element.proto.alt for element in page.get("plotly_chart"))
+    assert numbers(learning["y"]) == pytest.approx([0.0, 0.25, 0.5])
+    assert all(sent(element)["alt"] for element in page.get("bidi_component"))
+    assert "Yes, it moves as the scores ask" in texts(page.markdown)
 
 
 def test_a_loss_without_clipping_has_no_clip_chart(open_page, database, conversation_ids):
@@ -80,21 +99,26 @@ def test_new_points_arrive_when_the_page_looks_again(open_page, database, conver
     _look_again(page)
     add_step(database, run.id, 2)
     _look_again(page)
-    known = page.session_state[state.RUN_METRICS.key]
-    assert [row.step for row in known.steps] == [0, 1, 2]
-    assert list(known.turns) == queries.turn_metrics(database, run.id)
+    figures = charts(page)
+    assert numbers(figures["kl"]["data"][0]["x"]) == [1, 2, 3]
+    first_turn = next(trace for trace in figures["loss"]["data"] if trace["name"] == "1")
+    assert numbers(first_turn["x"]) == [1, 2, 3]
+    assert [values[3] for values in first_turn["customdata"]] == [2, 2, 2]
 
 
-def test_paused_charts_keep_still_while_the_run_goes_on(open_page, database, conversation_ids):
+def test_a_chart_stays_the_same_element_while_points_arrive(open_page, database, conversation_ids):
     run = make_run(database, conversation_ids, RunStatus.RUNNING, steps=2)
     page = open_page(routes.RUN, run=run.id)
-    page.toggle[0].set_value(True).run()
-    before = charts(page)
+    before = [(element.proto.id, look(element)) for element in page.get("bidi_component")]
     add_step(database, run.id, 2)
     _look_again(page)
-    assert charts(page) == before
-    page.toggle[0].set_value(False).run()
-    assert len(charts(page)["kl"]["data"][0]["x"]) == 3
+    after = [(element.proto.id, look(element)) for element in page.get("bidi_component")]
+    assert after == before
+
+
+def look(element) -> str:
+    """The name under which the browser keeps the reader's zoom and legend choices."""
+    return json.loads(sent(element)["figure"])["layout"]["uirevision"]
 
 
 def test_one_conversation_can_be_looked_at_by_address(open_page, database, conversation_ids):
@@ -113,14 +137,43 @@ def test_stop_asks_the_run_and_shows_that_it_was_asked(open_page, database, conv
     assert not page.exception
     assert queries.run(database, run.id).status is RunStatus.STOPPING
     assert page.button(key="stop_run").disabled
-    assert "Stop asked for" in texts(page.caption)
+    assert "Asked to stop" in texts(page.caption)
 
 
 def test_a_waiting_run_tells_its_place(open_page, database, conversation_ids):
     make_run(database, conversation_ids, RunStatus.RUNNING, name="first")
     run = make_run(database, conversation_ids, RunStatus.QUEUED, name="second")
     page = open_page(routes.RUN, run=run.id)
+    assert "number 1 in the queue, it is next" in texts(page.info)
+
+
+def test_a_waiting_run_can_be_moved_and_taken_out(open_page, database, conversation_ids):
+    make_run(database, conversation_ids, RunStatus.RUNNING, name="first")
+    make_run(database, conversation_ids, RunStatus.QUEUED, name="second")
+    run = make_run(database, conversation_ids, RunStatus.QUEUED, name="third")
+    page = open_page(routes.RUN, run=run.id)
+    assert page.button(key=f"later_{run.id}").disabled
+    page.button(key=f"sooner_{run.id}").click().run()
     assert "number 1 in the queue" in texts(page.info)
+    assert page.button(key=f"sooner_{run.id}").disabled
+    page.button(key=f"cancel_{run.id}").click().run()
+    assert not page.exception
+    assert queries.run(database, run.id).status is RunStatus.STOPPED
+    assert "Taken out of the queue" in texts(page.info)
+
+
+def test_a_stop_shows_how_far_it_has_gone_and_what_comes_next(
+    open_page, database, conversation_ids
+):
+    run = make_run(database, conversation_ids, RunStatus.STOPPING, steps=1)
+    asked = open_page(routes.RUN, run=run.id)
+    assert "**Asked to stop.**" in texts(asked.caption)
+    assert "its process is told to end in" in texts(asked.caption)
+    commands.advance_stop(database, run.id, StopStage.TERMINATED)
+    data.refresh()
+    told = open_page(routes.RUN, run=run.id)
+    assert "told to end" in texts(told.caption)
+    assert "its process is killed in 30 s" in texts(told.caption)
 
 
 def test_a_failed_run_says_what_where_and_what_to_do(open_page, database, conversation_ids):
@@ -136,9 +189,55 @@ def test_a_failed_run_says_what_where_and_what_to_do(open_page, database, conver
     shown = texts(page.error)
     assert "The pass did not fit" in shown
     assert "30%" in shown
-    assert "half the tokens a pass" in shown
+    assert "Launch it again with less at once" in shown
     assert "RuntimeError" not in shown
     assert "RuntimeError: alloc" in texts(page.code)
+    assert "**Tokens a pass**: 2048 → **1024**" in texts(page.markdown)
+
+
+def test_a_failure_offers_to_launch_again_with_the_change_made(
+    open_page, database, conversation_ids
+):
+    error = (ErrorKind.NOT_A_NUMBER, "A loss is NaN")
+    config = TrainConfig(grad_clip_norm=0, learning_rate=4e-4)
+    run = make_run(database, conversation_ids, RunStatus.FAILED, config=config, error=error)
+    page = open_page(routes.RUN, run=run.id)
+    page.button(key="launch_changed").click().run()
+    assert not page.exception
+    assert page.title[0].value == "Launch a run"
+    asked = {name: page.query_params[name] for name in ("from_run", "set")}
+    assert asked == {"from_run": [str(run.id)], "set": ["learning_rate:0.0001,grad_clip_norm:1.0"]}
+
+
+def test_a_failure_shows_the_last_lines_of_the_log(
+    open_page, database, settings, conversation_ids
+):
+    error = (ErrorKind.KILLED, "It ended without a word.")
+    run = make_run(database, conversation_ids, RunStatus.FAILED, error=error)
+    write_text(RunFolder(settings.run_dir(run.id)).log, "\n".join(f"line {n}" for n in range(50)))
+    page = open_page(routes.RUN, run=run.id)
+    assert page.code[0].value.splitlines()[-1] == "line 49"
+    assert len(page.code[0].value.splitlines()) < 20
+
+
+@pytest.mark.parametrize("kind", ErrorKind)
+def test_every_kind_of_failure_says_what_to_do(open_page, database, conversation_ids, kind):
+    run = make_run(database, conversation_ids, RunStatus.FAILED, error=(kind, "It broke"))
+    page = open_page(routes.RUN, run=run.id)
+    assert not page.exception
+    assert "**What to do:**" in texts(page.error)
+
+
+def test_an_interrupted_run_is_no_failure_and_can_be_resumed(
+    open_page, database, settings, conversation_ids
+):
+    error = (ErrorKind.INTERRUPTED, "The machine was started anew.")
+    run = make_run(database, conversation_ids, RunStatus.INTERRUPTED, error=error)
+    write_json(RunFolder(settings.run_dir(run.id)).config, run.config)
+    page = open_page(routes.RUN, run=run.id)
+    assert not page.error
+    assert "Interrupted" in texts(page.warning)
+    assert "resume_run" in [button.key for button in page.button]
 
 
 def test_an_ended_run_offers_no_stop(open_page, database, conversation_ids):
@@ -168,11 +267,13 @@ def test_a_run_without_its_folder_says_why_it_cannot_be_resumed(
 ):
     error = (ErrorKind.UNEXPECTED, "It broke")
     run = make_run(database, conversation_ids, RunStatus.FAILED, error=error)
+    write_json(RunFolder(settings.run_dir(run.id)).config, run.config)
     page = open_page(routes.RUN, run=run.id)
     shutil.rmtree(settings.run_dir(run.id))
     page.button(key="resume_run").click().run()
     assert not page.exception
     assert len(page.error) == 2
+    assert "resume_run" not in [button.key for button in page.button]
     assert queries.run(database, run.id).status is RunStatus.FAILED
 
 
@@ -218,7 +319,8 @@ def test_the_data_shows_rewards_and_advantages_of_the_frozen_copy(
     assert page.dataframe[0].value["reward"].tolist()[:2] == [0.8, 0.0]
     assert page.dataframe[0].value["tokens"].tolist()[:2] == [20, 20]
     figures = charts(page)
-    assert [trace["y"] for trace in figures["data_reward"]["data"]] == [[0.8], [0.0, -0.7]]
+    shown = [numbers(trace["y"]) for trace in figures["data_reward"]["data"]]
+    assert shown == [[0.8], [0.0, -0.7]]
 
 
 def test_the_log_shows_its_last_lines(open_page, database, settings, conversation_ids):
@@ -243,6 +345,19 @@ def test_the_adapter_can_be_taken_away_once_it_is_there(
     write_json(folder.summary, {})
     page = open_page(routes.RUN, run=run.id, tab="Export")
     assert "download_adapter" in [b.key for b in page.get("download_button")]
+
+
+def test_figures_can_be_taken_away_as_csv_and_json_lines(open_page, database, conversation_ids):
+    run = make_run(database, conversation_ids, RunStatus.RUNNING, steps=2)
+    page = open_page(routes.RUN, run=run.id, tab="Export")
+    keys = {button.key for button in page.get("download_button")}
+    assert {f"download_{w}_{k}" for w in ("turns", "steps") for k in ("csv", "jsonl")} <= keys
+    rows = queries.turn_metrics(database, run.id)
+    table = list(csv.DictReader(io.StringIO(run_files.as_csv(rows))))
+    lines = [json.loads(line) for line in run_files.as_json_lines(rows).splitlines()]
+    assert len(table) == len(lines) == len(rows) == 8
+    assert [float(row["advantage"]) for row in table] == [row.advantage for row in rows]
+    assert lines[0] == asdict(rows[0])
 
 
 def _look_again(page) -> None:

@@ -63,7 +63,7 @@ def test_deleting_asks_once_and_takes_the_folder_too(
 def test_a_run_that_goes_on_cannot_be_deleted(open_page, database, conversation_ids):
     run = make_run(database, conversation_ids, RunStatus.RUNNING)
     page = open_page(routes.RUNS)
-    assert menu(page, run.id).options == ["Rename"]
+    assert menu(page, run.id).options == ["Run again with changes", "Compare", "Rename"]
 
 
 def test_renaming(open_page, database, conversation_ids):
