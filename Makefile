@@ -5,7 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CHROMIUM := $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
-WITHOUT_BROWSER := $(if $(CHROMIUM),,-m "not browser")
+POSTGRES := $(wildcard /usr/lib/postgresql/*/bin/initdb)
+LEFT_OUT := $(strip $(if $(CHROMIUM),,not browser)$(if $(CHROMIUM)$(POSTGRES),, and )$(if $(POSTGRES),,not postgres))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run model database test check bench learn format
@@ -49,7 +50,8 @@ run: model database
 
 test: $(VENV)/.dev
 	$(if $(CHROMIUM),,@echo "No Chromium here: the browser tests are LEFT OUT (apt-get install -y chromium).")
-	$(BIN)/pytest $(WITHOUT_BROWSER)
+	$(if $(POSTGRES),,@echo "No PostgreSQL here: the tests on it are LEFT OUT (apt-get install -y postgresql).")
+	$(BIN)/pytest $(if $(LEFT_OUT),-m "$(LEFT_OUT)")
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

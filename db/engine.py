@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event, select
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
 from db.enums import UserRole
@@ -216,7 +216,7 @@ def _storage_errors() -> Generator[None]:
         yield
     except IntegrityError:
         raise
-    except OverflowError as error:  # an id from an address bar that no column can hold
+    except (OverflowError, DataError) as error:  # an id from an address bar, too large for a column
         raise NotFoundError("there is no row with such a number", where="database") from error
     except DBAPIError as error:
         raise StorageError(

@@ -10,6 +10,7 @@ import pytest
 from db.enums import RunStatus
 from db.errors import EveryTurnError
 from db.settings import Settings, read_settings
+from tests.postgres import PostgresServer, running_postgres
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may depend on what a hub answers
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -74,6 +75,24 @@ def end_runs(settings: Settings) -> None:
         if run.status.has_process and run.pid is not None and run.process_started_at is not None:
             process.end(run.pid, run.process_started_at, force=True)
     database.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of the tests' own; it fails where PostgreSQL is not installed."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Name of a database with our schema and nothing else, to be copied for each test."""
+    from db.engine import open_database  # noqa: PLC0415 - only for tests that have a database
+
+    name = postgres.new_database()
+    home = tmp_path_factory.mktemp("postgres-home")
+    open_database(Settings(home=home, database_url=postgres.url(name))).close()
+    return name
 
 
 @pytest.fixture(scope="session")

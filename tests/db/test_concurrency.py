@@ -9,7 +9,10 @@ from db import commands, queries
 from db.engine import Database, open_database
 from db.records import Run
 from db.settings import Settings
+from tests.db.backends import ON_EVERY_DATABASE
 from tests.db.building import queued_run, scored_talk
+
+pytestmark = ON_EVERY_DATABASE
 
 THREADS = 8
 

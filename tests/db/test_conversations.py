@@ -9,7 +9,10 @@ from db.engine import Database
 from db.enums import ReviewState, Role
 from db.errors import DataError, NotFoundError
 from db.records import Conversation, ConversationFilter, Message, Score
+from tests.db.backends import ON_EVERY_DATABASE
 from tests.db.building import queued_run, scored_talk, talk
+
+pytestmark = ON_EVERY_DATABASE
 
 FULL = Conversation(
     title="t",

@@ -9,7 +9,10 @@ from db import commands, queries
 from db.engine import Database
 from db.enums import ReviewState, Role
 from db.records import Conversation, ConversationFilter, ConversationOrder, Message, ScoredFilter
+from tests.db.backends import ON_EVERY_DATABASE
 from tests.db.building import queued_run, scored_talk, talk
+
+pytestmark = ON_EVERY_DATABASE
 
 
 def found(database: Database, user_id: int, filter: ConversationFilter) -> list[int]:

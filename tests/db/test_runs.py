@@ -9,7 +9,10 @@ from db import commands, queries
 from db.engine import Database
 from db.enums import ArtifactKind, ErrorKind, RunStatus
 from db.errors import ConflictError, DataError, NotFoundError
+from tests.db.backends import ON_EVERY_DATABASE
 from tests.db.building import queued_run, step_metric, turn_metric
+
+pytestmark = ON_EVERY_DATABASE
 
 
 def status(database: Database, run_id: int) -> RunStatus:

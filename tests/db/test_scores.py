@@ -7,7 +7,10 @@ from db.engine import Database
 from db.enums import ReviewState
 from db.errors import DataError, NotFoundError
 from db.records import Score
+from tests.db.backends import ON_EVERY_DATABASE
 from tests.db.building import scored_talk, talk
+
+pytestmark = ON_EVERY_DATABASE
 
 
 @pytest.fixture

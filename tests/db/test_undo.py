@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from db import commands, queries
 from db.engine import Database
 from db.enums import ReviewState
+from tests.db.backends import ON_EVERY_DATABASE
 from tests.db.building import scored_talk
+
+pytestmark = ON_EVERY_DATABASE
 
 RATERS = count()
 
