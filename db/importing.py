@@ -1,74 +1,264 @@
-"""Files into the database: parse, leave out what is there, store the rest in one transaction."""
+"""Files into the database: read to the end first, then all of it stored, or none, in one transaction."""
 
-from dataclasses import replace
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sqlalchemy.orm import Session
 
 from db.commands.adding import AddedConversations, add_in
+from db.commands.imports import insert_done_import, settle_import
 from db.commands.preparing import prepare
+from db.commands.rehearsing import Rehearsal
 from db.engine import Database
-from db.formats import AUTO, ParsedFile, parse
-from db.records import Conversation, ImportReport
+from db.errors import DataError, StorageError
+from db.formats import IssueLog, ScoreRule, Source, detect, read
+from db.import_report import Reading, Tally
+from db.records import Conversation, ImportFile, ImportIssue, ImportReport
+from db.staging import Staging, staged
+
+Progress = Callable[[float, str], None]
+"""Takes the share that is done, from 0 to 1, and what is being done, in words."""
+
+_PROGRESS_EVERY_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of an import, and where its bytes are."""
+
+    file: ImportFile
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class StagedImport:
+    """Files that have been read to their end.
+
+    Attributes:
+        path: What was read, ready to be stored.
+        reading: What there is to tell about it.
+        repeated: Content hashes of what comes more than once.
+    """
+
+    path: Path
+    reading: Reading
+    repeated: frozenset[str]
 
 
 def import_bytes(
-    db: Database, data: bytes, *, format: str = AUTO, source: str, dry_run: bool = False
+    db: Database,
+    data: bytes,
+    *,
+    format: str = "auto",
+    rule: ScoreRule | None = None,
+    source: str,
+    dry_run: bool = False,
 ) -> ImportReport:
-    """Import a file's conversations: all rows that can be read, or (on an error) none.
-
-    Conversations whose words are already in the database are left out as duplicates, so that
-    importing a file twice adds nothing; scores that they bring by raters who have not scored
-    the turn yet are merged. Raters become users by name.
+    """Import what is in memory as one file (see `import_files`).
 
     Args:
         db: The database.
         data: The file's bytes.
         format: One of `db.formats.READABLE`, or "auto".
+        rule: How scores are read; None takes the suggested rule.
         source: Where the conversations come from, for those that do not say so themselves.
-        dry_run: Do everything and take it back again, so that the report is what a real import
-            would say.
+        dry_run: Only say what would happen.
+    """
+    name = source.removeprefix("import:")
+    file = ImportFile(name=name, format=format, rule=None if rule is None else rule.to_json())
+    chosen = [SourceFile(file, Source.of_bytes(data, name))]
+    return import_files(db, chosen, source=source, dry_run=dry_run)
+
+
+def import_files(
+    db: Database,
+    files: Sequence[SourceFile],
+    *,
+    source: str | None = None,
+    dry_run: bool = False,
+    user_id: int | None = None,
+    progress: Progress | None = None,
+) -> ImportReport:
+    """Import the conversations of files: all rows that can be read, or (on an error) none.
+
+    Conversations whose words are already in the database are left out as duplicates, so that
+    importing a file twice adds nothing; scores that they bring by raters who have not scored
+    the turn yet are merged. Raters become users by name. The import can be undone as a whole.
+
+    Args:
+        db: The database.
+        files: The files, in this order.
+        source: Where the conversations come from, for those that do not say so themselves;
+            "import:" and the file's name if None.
+        dry_run: Only say what would happen; nothing is written, nobody has to wait.
+        user_id: Who imports.
+        progress: Is told how far it is.
 
     Raises:
-        DataError: if the file cannot be read at all (see `db.formats.parse`).
+        DataError: if a file cannot be read at all (see `db.formats.read`).
         StorageError: if the database cannot be written.
     """
-    parsed = parse(data, format=format)
-    prepared = [prepare(_localised(c, source)) for c in parsed.conversations]
-    with db.session() as session:
-        added = add_in(session, prepared)
+    with _disk_errors(), tempfile.TemporaryDirectory(prefix="everyturn-import-") as work:
+        found = stage(files, Path(work) / "staged", source=source, progress=progress)
         if dry_run:
-            session.rollback()
-    return ImportReport(
-        format=parsed.format,
-        conversations=len(added.ids),
-        messages=added.messages,
-        scores=added.scores + added.merged.added,
-        duplicates=len(added.duplicates),
-        skipped=parsed.skipped,
-        warnings=_warnings(parsed, added),
-    )
+            return rehearse(db, found)
+        names = [chosen.file for chosen in files]
+
+        def begin(session: Session) -> int:
+            return insert_done_import(session, names, user_id=user_id)
+
+        return _store(db, found.path, found.reading, begin, progress)
+
+
+def stage(
+    files: Sequence[SourceFile],
+    path: Path,
+    *,
+    source: str | None = None,
+    progress: Progress | None = None,
+) -> StagedImport:
+    """Read files to their end into a staging file; no database is needed for that.
+
+    Raises:
+        DataError: if a file cannot be read at all, naming it if there are several.
+    """
+    total_bytes = sum(chosen.source.size_bytes for chosen in files) or 1
+    done_bytes = 0
+    tell = _patient(progress)
+    formats: dict[str, None] = {}
+    issues: list[ImportIssue] = []
+    mapped: list[str] = []
+    with Staging(path) as staging:
+        for chosen in files:
+            name = chosen.file.name
+            file = name if len(files) > 1 else ""
+            with _named(file):
+                found = detect(chosen.source, chosen.file.format)
+                rule = found.rule
+                if chosen.file.rule is not None:
+                    rule = ScoreRule.from_json(chosen.file.rule)
+                formats[found.format] = None
+                log = IssueLog()
+                for item in read(chosen.source, rule=rule, detection=found):
+                    if isinstance(item, ImportIssue):
+                        log.add(item)
+                        continue
+                    conversation = _localised(item.conversation, source or f"import:{name}")
+                    _stage_one(conversation, item.row, file, staging, log)
+                    tell((done_bytes + item.packed_bytes) / total_bytes, f"Reading {name}")
+            done_bytes += chosen.source.size_bytes
+            issues += [replace(i, file=file) for i in log.issues()]
+            mapped += [
+                f"the scores named {scale.name!r} were mapped: {scale.words}"
+                for scale in rule.scales
+                if scale.used and not scale.is_identity
+            ]
+    reading = Reading(format=", ".join(formats), issues=tuple(issues), mapped=tuple(mapped))
+    return StagedImport(path, reading, frozenset(staging.repeated))
+
+
+def rehearse(db: Database, found: StagedImport) -> ImportReport:
+    """Return the report that storing it would give; reads only."""
+    with db.read_session() as session:
+        rehearsal = Rehearsal(session, found.repeated)
+        return _added(map(rehearsal.add, staged(found.path))).report(found.reading)
+
+
+def store(
+    db: Database, import_id: int, path: Path, reading: Reading, progress: Progress | None = None
+) -> ImportReport:
+    """Store what was staged, and mark the import as done in the same transaction.
+
+    Args:
+        db: The database.
+        import_id: The import; it must be under way.
+        path: The staging file.
+        reading: What `stage` had to tell.
+        progress: Is told how far it is.
+
+    Raises:
+        ConflictError: if the import has been cancelled meanwhile; then nothing is stored.
+        StorageError: if the database or the staging file cannot be used.
+    """
+    with _disk_errors():
+        return _store(db, path, reading, lambda _: import_id, progress)
+
+
+def _store(
+    db: Database,
+    path: Path,
+    reading: Reading,
+    begin: Callable[[Session], int],
+    progress: Progress | None,
+) -> ImportReport:
+    if progress is not None:
+        progress(1.0, "Storing, in one step")  # later this process could not say it: it writes
+    with db.session() as session:
+        import_id = begin(session)
+        added = (add_in(session, chunk, import_id=import_id) for chunk in staged(path))
+        report = _added(added).report(reading)
+        settle_import(session, import_id, report.to_json())
+    return report
+
+
+def _added(parts: Iterable[AddedConversations]) -> Tally:
+    tally = Tally()
+    for part in parts:
+        tally.count(part)
+    return tally
+
+
+def _stage_one(
+    conversation: Conversation, row: int, file: str, staging: Staging, log: IssueLog
+) -> None:
+    try:
+        staging.add(prepare(conversation, row=row, file=file))
+    except DataError as error:
+        log.add(ImportIssue(row=row, field=error.where, reason=error.what, remedy=error.remedy))
 
 
 def _localised(conversation: Conversation, source: str) -> Conversation:
     """Set the source, and drop the run that sampled a reply: run ids are one database's own."""
-    return replace(
-        conversation,
-        source=conversation.source or source,
-        messages=tuple(replace(message, run_id=None) for message in conversation.messages),
-    )
+    messages = conversation.messages
+    if any(message.run_id is not None for message in messages):
+        messages = tuple(replace(message, run_id=None) for message in messages)
+    return replace(conversation, source=conversation.source or source, messages=messages)
 
 
-def _warnings(parsed: ParsedFile, added: AddedConversations) -> tuple[str, ...]:
-    lines = list(parsed.warnings)
-    if added.merged.added:
-        lines.append(
-            f"{_count(added.merged.added, 'score')} added to conversations that are already there"
-        )
-    if added.merged.kept:
-        lines.append(
-            f"{_count(added.merged.kept, 'score')} left out: the same rater has given that turn "
-            "another score, which stays"
-        )
-    return tuple(lines)
+def _patient(progress: Progress | None) -> Progress:
+    """Return a function that passes progress on now and then, not at every row."""
+    last_s = 0.0
+
+    def tell(share: float, message: str) -> None:
+        nonlocal last_s
+        now_s = time.monotonic()
+        if progress is not None and now_s - last_s >= _PROGRESS_EVERY_S:
+            last_s = now_s
+            progress(min(share, 1.0), message)
+
+    return tell
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+@contextmanager
+def _named(file: str) -> Generator[None]:
+    try:
+        yield
+    except DataError as error:
+        where = f"{file}, {error.where}" if file else error.where
+        raise DataError(error.what, where=where, remedy=error.remedy) from None
+
+
+@contextmanager
+def _disk_errors() -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"what was read cannot be put aside ({error.strerror or error})",
+            where=str(error.filename or tempfile.gettempdir()),
+            remedy="Make room on that disk, or let TMPDIR name another one.",
+        ) from error

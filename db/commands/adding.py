@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.commands.merging import Merged, merge_scores
+from db.commands.merging import MergePlan, merge_scores
 from db.commands.preparing import Prepared, prepare
 from db.commands.storing import insert_conversations
 from db.engine import Database
@@ -17,22 +17,21 @@ from db.records import Conversation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedConversations:
-    """What adding conversations did.
+    """What adding conversations did, or would do.
 
     Attributes:
-        ids: The new conversations.
-        messages: How many messages they have.
-        scores: Scores stored with them, outcomes included.
-        duplicates: Those left out because the same words are already there, with the id of the
-            conversation that is.
-        merged: What became of the duplicates' scores.
+        fresh: The new ones.
+        ids: Their ids, none where nothing was stored.
+        there: Those left out because the database holds the same words.
+        repeated: Those left out because the same words came before them.
+        merged: What became of the scores of those left out.
     """
 
+    fresh: tuple[Prepared, ...]
     ids: tuple[int, ...]
-    messages: int
-    scores: int
-    duplicates: tuple[tuple[int, Prepared], ...]
-    merged: Merged
+    there: tuple[Prepared, ...]
+    repeated: tuple[Prepared, ...]
+    merged: MergePlan
 
 
 def add_conversation(db: Database, conversation: Conversation) -> int:
@@ -69,7 +68,7 @@ def add_conversations(
     prepared = [prepare(conversation) for conversation in conversations]
     with db.session() as session:
         added = add_in(session, prepared)
-    return list(added.ids), len(added.duplicates)
+    return list(added.ids), len(added.there) + len(added.repeated)
 
 
 def add_in(
@@ -82,35 +81,51 @@ def add_in(
         prepared: The conversations; few enough to hold all their rows in memory.
         import_id: The import that brings them, if one does.
     """
-    present = _ids_by_hash(session, [c.digest for c in prepared])
-    fresh: dict[str, Prepared] = {}
+    present = find_present(session, [c.digest for c in prepared])
+    ids = {digest: found.id for digest, found in present.items()}
+    there: list[Prepared] = []
     repeated: list[Prepared] = []
+    fresh: dict[str, Prepared] = {}
     for conversation in prepared:
-        if conversation.digest in present or conversation.digest in fresh:
+        found = present.get(conversation.digest)
+        if conversation.digest in fresh:
+            repeated.append(conversation)
+        elif found is None:
+            fresh[conversation.digest] = conversation
+        elif import_id is not None and found.import_id == import_id:
             repeated.append(conversation)
         else:
-            fresh[conversation.digest] = conversation
-    ids = insert_conversations(session, list(fresh.values()), import_id=import_id)
-    present.update(zip(fresh, ids, strict=True))
-    duplicates = tuple((present[c.digest], c) for c in repeated)
+            there.append(conversation)
+    new_ids = insert_conversations(session, list(fresh.values()), import_id=import_id)
+    ids.update(zip(fresh, new_ids, strict=True))
     return AddedConversations(
-        ids=tuple(ids),
-        messages=sum(len(c.messages) for c in fresh.values()),
-        scores=sum(len(c.scores) for c in fresh.values()),
-        duplicates=duplicates,
-        merged=merge_scores(session, duplicates, import_id=import_id),
+        fresh=tuple(fresh.values()),
+        ids=tuple(new_ids),
+        there=tuple(there),
+        repeated=tuple(repeated),
+        merged=merge_scores(session, (*there, *repeated), ids, import_id=import_id),
     )
 
 
-def _ids_by_hash(session: Session, hashes: Sequence[str]) -> dict[str, int]:
-    """Return the oldest conversation with each of the hashes."""
-    found: dict[str, int] = {}
-    for chunk in in_chunks(hashes):
+@dataclass(frozen=True, slots=True)
+class Present:
+    """A conversation that is there, and the import that brought it."""
+
+    id: int
+    import_id: int | None
+
+
+def find_present(session: Session, digests: Sequence[str]) -> dict[str, Present]:
+    """Return the oldest conversation with each of the content hashes."""
+    found: dict[str, Present] = {}
+    for chunk in in_chunks(digests):
         statement = (
-            select(ConversationTable.content_hash, ConversationTable.id)
+            select(
+                ConversationTable.content_hash, ConversationTable.id, ConversationTable.import_id
+            )
             .where(ConversationTable.content_hash.in_(chunk))
             .order_by(ConversationTable.id)
         )
-        for digest, id in session.execute(statement):
-            found.setdefault(digest, id)
+        for digest, id, import_id in session.execute(statement):
+            found.setdefault(digest, Present(id, import_id))
     return found

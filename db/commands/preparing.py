@@ -73,6 +73,7 @@ class Prepared:
         messages: For each message the values of MESSAGE_COLUMNS.
         scores: All that people said.
         row: The row of the file that it came from, 0 if it came from none.
+        file: Name of that file, where several are imported together.
     """
 
     digest: str
@@ -83,6 +84,7 @@ class Prepared:
     messages: list[list[Any]]
     scores: list[PreparedScore]
     row: int = 0
+    file: str = ""
 
     def to_json(self) -> bytes:
         """Return it as one line of JSON."""
@@ -90,14 +92,15 @@ class Prepared:
             (s.position, s.adjudicates, s.rater, s.value, s.note, _text(s.at)) for s in self.scores
         ]
         times = (_text(self.created_at), _text(self.updated_at))
+        place = (self.row, self.file)
         return orjson.dumps(
-            (self.digest, self.values, *times, self.tags, self.messages, scores, self.row)
+            (self.digest, self.values, *times, self.tags, self.messages, scores, *place)
         )
 
     @classmethod
     def from_json(cls, line: bytes) -> "Prepared":
         """Read what `to_json` wrote."""
-        digest, values, created_at, updated_at, tags, messages, scores, row = orjson.loads(line)
+        digest, values, created_at, updated_at, tags, messages, scores, *place = orjson.loads(line)
         return cls(
             digest,
             values,
@@ -109,7 +112,7 @@ class Prepared:
                 PreparedScore(position, decides, rater, value, note, _time(at))
                 for position, decides, rater, value, note, at in scores
             ],
-            row,
+            *place,
         )
 
 
@@ -121,7 +124,7 @@ def _time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def prepare(conversation: Conversation, *, row: int = 0) -> Prepared:
+def prepare(conversation: Conversation, *, row: int = 0, file: str = "") -> Prepared:
     """Check a conversation and turn it into rows.
 
     Raises:
@@ -151,6 +154,7 @@ def prepare(conversation: Conversation, *, row: int = 0) -> Prepared:
         messages=[_message_values(message) for message in conversation.messages],
         scores=prepare_scores(conversation.messages, conversation.outcomes),
         row=row,
+        file=file,
     )
 
 

@@ -14,6 +14,7 @@ from db.queries.conversations import (
     matching_ids,
 )
 from db.queries.history import turn_history
+from db.queries.imports import import_, imports, undo_effects
 from db.queries.insight import data_version
 from db.queries.labelling import (
     has_turns,
@@ -59,6 +60,8 @@ __all__ = [
     "filter_options",
     "has_turns",
     "ids_of_same",
+    "import_",
+    "imports",
     "last_place",
     "latest_step_metrics",
     "local_user",
@@ -85,6 +88,7 @@ __all__ = [
     "step_metrics",
     "turn_history",
     "turn_metrics",
+    "undo_effects",
     "user_settings",
     "workloads",
 ]

@@ -12,12 +12,20 @@ from db.records.conversations import (
     Message,
     Score,
 )
-from db.records.imports import ImportIssue, ImportReport, IssueOutcome
-from db.records.labels import Pace, QueueCounts, ScoreEvent, TurnChange, Workload
+from db.records.imports import (
+    Import,
+    ImportFile,
+    ImportIssue,
+    ImportReport,
+    IssueOutcome,
+    UndoEffects,
+)
+from db.records.labels import OwnTurn, Pace, QueueCounts, ScoreEvent, TurnChange, Workload
 from db.records.overviews import (
     ConversationFilter,
     ConversationOrder,
     ConversationRow,
+    FilterOptions,
     Overview,
     ScoredFilter,
 )
@@ -35,12 +43,16 @@ __all__ = [
     "ConversationFilter",
     "ConversationOrder",
     "ConversationRow",
+    "FilterOptions",
+    "Import",
+    "ImportFile",
     "ImportIssue",
     "ImportReport",
     "IssueOutcome",
     "Message",
     "NewTurnMetrics",
     "Overview",
+    "OwnTurn",
     "Pace",
     "Person",
     "ProjectSettings",
@@ -53,6 +65,7 @@ __all__ = [
     "StepMetric",
     "TurnChange",
     "TurnMetric",
+    "UndoEffects",
     "User",
     "UserSettings",
     "Workload",

@@ -1,0 +1,240 @@
+"""Imports as rows: begun, followed, settled with what they store, and taken back."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from db.commands.counting import recount
+from db.engine import Database
+from db.enums import ImportState
+from db.errors import ConflictError, NotFoundError
+from db.models import (
+    AdjudicationTable,
+    ConversationTable,
+    EventTable,
+    ImportedScoreTable,
+    ImportTable,
+    OutcomeTable,
+    ScoreTable,
+    now,
+)
+from db.queries.imports import changed_since
+from db.records import ImportFile
+
+_OPEN = (ImportState.CHECKED, ImportState.FAILED, ImportState.CANCELLED)
+
+
+def create_import(db: Database, files: Sequence[ImportFile], *, user_id: int) -> int:
+    """Begin an import whose files are about to be checked; return its id."""
+    with db.session() as session:
+        row = ImportTable(
+            state=ImportState.CHECKING, user_id=user_id, files=[asdict(file) for file in files]
+        )
+        session.add(row)
+        session.flush()
+        return row.id
+
+
+def check_import(db: Database, import_id: int, files: Sequence[ImportFile]) -> None:
+    """Let files that are here be checked (again), read as `files` says.
+
+    Raises:
+        NotFoundError: if the import does not exist (any more).
+        ConflictError: if it is under way or done.
+    """
+    with db.session() as session:
+        row = _get(session, import_id, *_OPEN)
+        row.files = [asdict(file) for file in files]
+        row.report = None
+        _begin(row, ImportState.CHECKING)
+
+
+def start_import(db: Database, import_id: int) -> None:
+    """Let what was checked be stored; a second call finds it under way.
+
+    Raises:
+        NotFoundError, ConflictError: as `check_import`.
+    """
+    with db.session() as session:
+        _begin(_get(session, import_id, ImportState.CHECKED), ImportState.IMPORTING)
+
+
+def record_import_process(
+    db: Database, import_id: int, *, pid: int, process_started_at: float
+) -> None:
+    """Note which process works on an import.
+
+    Raises:
+        ConflictError: if there is nothing to work on (any more).
+    """
+    with db.session() as session:
+        row = _get(session, import_id, ImportState.CHECKING, ImportState.IMPORTING)
+        row.pid, row.process_started_at = pid, process_started_at
+
+
+def report_import_progress(db: Database, import_id: int, progress: float, message: str) -> None:
+    """Note how far an import is."""
+    with db.session() as session:
+        session.execute(
+            update(ImportTable)
+            .where(ImportTable.id == import_id)
+            .values(progress=progress, message=message)
+        )
+
+
+def settle_check(db: Database, import_id: int, report: dict[str, Any]) -> None:
+    """Keep what a check has found.
+
+    Raises:
+        ConflictError: if it has been cancelled meanwhile.
+    """
+    with db.session() as session:
+        row = _get(session, import_id, ImportState.CHECKING)
+        row.report = report
+        _end(row, ImportState.CHECKED)
+
+
+def insert_done_import(
+    session: Session, files: Sequence[ImportFile], *, user_id: int | None
+) -> int:
+    """Insert an import that is under way in the caller's own transaction; return its id."""
+    row = ImportTable(
+        state=ImportState.IMPORTING, user_id=user_id, files=[asdict(file) for file in files]
+    )
+    session.add(row)
+    session.flush()
+    return row.id
+
+
+def settle_import(session: Session, import_id: int, report: dict[str, Any]) -> None:
+    """Mark an import as done, in the transaction that stores what it brings.
+
+    Raises:
+        ConflictError: if it has been cancelled meanwhile.
+    """
+    row = _get(session, import_id, ImportState.IMPORTING)
+    row.report = report
+    row.progress = 1.0
+    _end(row, ImportState.DONE)
+
+
+def fail_import(db: Database, import_id: int, text: str) -> None:
+    """Note why a check or an import came to nothing; does nothing if it has ended already."""
+    _give_up(db, import_id, ImportState.FAILED, text)
+
+
+def cancel_import(db: Database, import_id: int) -> None:
+    """Mark a check or an import as cancelled; does nothing if it has ended already."""
+    _give_up(db, import_id, ImportState.CANCELLED, "")
+
+
+def discard_import(db: Database, import_id: int) -> None:
+    """Forget an import of which nothing was stored.
+
+    Raises:
+        NotFoundError, ConflictError: as `check_import`.
+    """
+    with db.session() as session:
+        session.delete(_get(session, import_id, *_OPEN))
+
+
+def undo_import(db: Database, import_id: int) -> int:
+    """Take an import back: delete what it brought, and the scores it added to other conversations.
+
+    Scores of that kind which their raters have changed since stay. So do the names of raters.
+
+    Returns:
+        How many conversations were deleted.
+
+    Raises:
+        NotFoundError, ConflictError: as `check_import`.
+    """
+    with db.session() as session:
+        row = _get(session, import_id, ImportState.DONE)
+        _take_scores_back(session, import_id)
+        deleted = session.execute(
+            delete(ConversationTable)
+            .where(ConversationTable.import_id == import_id)
+            .returning(ConversationTable.id)
+        ).all()
+        session.execute(delete(ImportedScoreTable).where(ImportedScoreTable.import_id == import_id))
+        _end(row, ImportState.UNDONE)
+        return len(deleted)
+
+
+def _take_scores_back(session: Session, import_id: int) -> None:
+    added = session.scalars(
+        select(ImportedScoreTable).where(
+            ImportedScoreTable.import_id == import_id, ~changed_since()
+        )
+    ).all()
+    for score in added:
+        if score.message_id is None:
+            key = (score.conversation_id, score.user_id)
+            row = session.get(OutcomeTable, key)
+        elif score.adjudicates:
+            row = session.get(AdjudicationTable, score.message_id)
+        else:
+            row = session.get(ScoreTable, (score.message_id, score.user_id))
+        if row is None:
+            continue
+        session.add(
+            EventTable(
+                user_id=score.user_id,
+                conversation_id=score.conversation_id,
+                message_id=score.message_id,
+                old_value=row.value,
+                old_note=row.note,
+                adjudicates=score.adjudicates,
+                undoable=False,
+            )
+        )
+        session.delete(row)
+    session.flush()
+    recount(session, {score.conversation_id for score in added})
+
+
+def _begin(row: ImportTable, state: ImportState) -> None:
+    row.pid = row.process_started_at = None
+    row.progress, row.message, row.error_text = 0.0, "", ""
+    row.state, row.changed_at = state, now()
+
+
+def _end(row: ImportTable, state: ImportState) -> None:
+    row.pid = row.process_started_at = None
+    row.message = ""
+    row.state, row.changed_at = state, now()
+
+
+def _give_up(db: Database, import_id: int, state: ImportState, text: str) -> None:
+    with db.session() as session:
+        row = session.get(ImportTable, import_id)
+        if row is not None and row.state.has_process:
+            row.error_text = text
+            _end(row, state)
+
+
+def _get(session: Session, import_id: int, *states: ImportState) -> ImportTable:
+    """Return an import that is in one of these states.
+
+    Raises:
+        NotFoundError: if it does not exist (any more).
+        ConflictError: if it is in another one.
+    """
+    row = session.get(ImportTable, import_id)
+    if row is None:
+        raise NotFoundError(
+            f"there is no import {import_id}",
+            where="imports",
+            remedy="It may have been discarded; choose the files again.",
+        )
+    if row.state not in states:
+        raise ConflictError(
+            f"the import is {row.state}, so this cannot be done",
+            where=f"import {import_id}",
+            remedy="Load the page again to see what has become of it.",
+        )
+    return row
