@@ -22,9 +22,11 @@ from db.records import (
     Conversation,
     ConversationFilter,
     ConversationRow,
+    FilterOptions,
     ImportReport,
     NewTurnMetrics,
     Overview,
+    OwnTurn,
     Pace,
     ProjectSettings,
     QueueCounts,
@@ -153,9 +155,25 @@ def pending_notes(*, user_id: int, conversation_id: int) -> dict[int, str]:
     return _read(queries.pending_notes, user_id=user_id, conversation_id=conversation_id)
 
 
-def pace(*, user_id: int, since: datetime) -> Pace:
-    """Return how a person's labelling goes."""
-    return _read(queries.pace, user_id=user_id, since=since)
+def todays_pace(*, user_id: int) -> Pace:
+    """Return how a person's labelling goes today, by this machine's clock."""
+    midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+    return _read(queries.pace, user_id=user_id, since=midnight)
+
+
+def own_turns(*, user_id: int, conversation_id: int) -> tuple[OwnTurn, ...]:
+    """Return a conversation's assistant turns with a person's own scores."""
+    return _read(queries.own_turns, user_id=user_id, conversation_id=conversation_id)
+
+
+def has_turns() -> bool:
+    """Return whether there is anything to score."""
+    return _read(queries.has_turns)
+
+
+def filter_options() -> FilterOptions:
+    """Return what there is to filter conversations by."""
+    return _read(queries.filter_options)
 
 
 def turn_history(message_id: int) -> list[TurnChange]:

@@ -8,10 +8,18 @@ from sqlalchemy import and_, func, select
 from db.engine import Database
 from db.enums import ReviewState
 from db.errors import NotFoundError
-from db.models import ConversationTable, ReviewTable, TagTable
+from db.models import (
+    ConversationTable,
+    MessageTable,
+    ReviewTable,
+    RunTable,
+    ScoreTable,
+    TagTable,
+    UserTable,
+)
 from db.queries.filtering import matching, ordered, shown_title
 from db.queries.loading import in_chunks, load_conversations, load_tags
-from db.records import Conversation, ConversationFilter, ConversationRow
+from db.records import Conversation, ConversationFilter, ConversationRow, FilterOptions
 
 
 def count_conversations(db: Database, filter: ConversationFilter, *, user_id: int) -> int:
@@ -131,6 +139,20 @@ def all_sources(db: Database) -> list[str]:
     """Return every source in use, sorted."""
     with db.read_session() as session:
         return sorted(session.scalars(select(ConversationTable.source).distinct()))
+
+
+def filter_options(db: Database) -> FilterOptions:
+    """Return what there is to filter conversations by."""
+    sampled = select(MessageTable.id).where(MessageTable.run_id == RunTable.id).exists()
+    runs = select(RunTable.id, RunTable.name).where(sampled).order_by(RunTable.id.desc())
+    scored = select(ScoreTable.message_id).where(ScoreTable.user_id == UserTable.id).exists()
+    with db.read_session() as session:
+        return FilterOptions(
+            tags=tuple(sorted(session.scalars(select(TagTable.tag).distinct()))),
+            sources=tuple(sorted(session.scalars(select(ConversationTable.source).distinct()))),
+            runs=tuple((id, name) for id, name in session.execute(runs)),
+            raters=tuple(session.scalars(select(UserTable.name).where(scored).order_by("name"))),
+        )
 
 
 def _shuffled(ids: Sequence[int], user_id: int) -> list[int]:

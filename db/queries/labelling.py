@@ -1,6 +1,7 @@
 """What labelling asks: where to go on, how it goes, and what was changed."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from statistics import median
@@ -21,13 +22,22 @@ from db.models import (
 from db.queries.filtering import matching
 from db.queries.loading import in_chunks
 from db.records import ConversationFilter, ScoreEvent
-from db.records.labels import Pace, QueueCounts
+from db.records.labels import OwnTurn, Pace, QueueCounts
 
 PAUSE_S = 300.0
 """Two scores further apart than this had a pause between them."""
 
 _PACE_SCORES = 60
 """So many of the latest scores tell the pace."""
+
+
+def has_turns(db: Database) -> bool:
+    """Return whether there is a conversation with an assistant turn."""
+    some = select(ConversationTable.id).where(
+        ConversationTable.archived.is_(False), ConversationTable.turns > 0
+    )
+    with db.read_session() as session:
+        return session.scalar(some.limit(1)) is not None
 
 
 def next_unscored(
@@ -93,7 +103,7 @@ def queue_counts(db: Database, filter: ConversationFilter, *, user_id: int) -> Q
 
     The filter's own review state does not count: all four are told.
     """
-    found = matching(filter, user_id).subquery()
+    found = matching(replace(filter, review=None), user_id).subquery()
     mine = and_(ReviewTable.conversation_id == ConversationTable.id, ReviewTable.user_id == user_id)
     state = func.coalesce(ReviewTable.state, ReviewState.OPEN)
     statement = (
@@ -136,6 +146,20 @@ def last_place(db: Database, *, user_id: int) -> int | None:
     )
     with db.read_session() as session:
         return session.scalar(statement)
+
+
+def own_turns(db: Database, *, user_id: int, conversation_id: int) -> tuple[OwnTurn, ...]:
+    """Return the assistant turns of a conversation, in order, with this user's scores."""
+    mine = and_(ScoreTable.message_id == MessageTable.id, ScoreTable.user_id == user_id)
+    statement = (
+        select(MessageTable.id, ScoreTable.value)
+        .outerjoin(ScoreTable, mine)
+        .where(MessageTable.conversation_id == conversation_id, MessageTable.role == Role.ASSISTANT)
+        .order_by(MessageTable.position)
+    )
+    with db.read_session() as session:
+        rows = session.execute(statement)
+        return tuple(OwnTurn(message_id=id, value=value) for id, value in rows)
 
 
 def pending_notes(db: Database, *, user_id: int, conversation_id: int) -> dict[int, str]:

@@ -38,6 +38,14 @@ class ScoreEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTurn:
+    """One assistant turn and the asking person's own score of it, None if there is none."""
+
+    message_id: int
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnChange:
     """One line of a turn's history, in words that a page can show.
 

@@ -71,6 +71,21 @@ class ConversationFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FilterOptions:
+    """What there is to filter conversations by.
+
+    Attributes:
+        runs: Number and name of the runs that replies were sampled from.
+        raters: Names of the people who have scored a turn.
+    """
+
+    tags: tuple[str, ...]
+    sources: tuple[str, ...]
+    runs: tuple[tuple[int, str], ...]
+    raters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """The numbers of the home page, archived conversations left out.
 
