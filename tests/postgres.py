@@ -43,21 +43,21 @@ class PostgresServer:
 
     def run(self, program: str, *arguments: str) -> None:
         """Run one of PostgreSQL's programs to its end."""
-        done = subprocess.run(
-            [str(self.binaries / program), *arguments],
-            user=self.account,
-            cwd=self.folder,
-            env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"},
-            stdin=subprocess.DEVNULL,
-            # A file, not a pipe: the server that pg_ctl starts keeps it open.
-            stdout=(output := tempfile.TemporaryFile()),
-            stderr=subprocess.STDOUT,
-            timeout=120,
-            check=False,
-        )
-        output.seek(0)
-        assert done.returncode == 0, f"{program}: {output.read().decode()}"
-        output.close()
+        # Its output goes to a file, not a pipe: the server that pg_ctl starts keeps it open.
+        with tempfile.TemporaryFile() as output:
+            done = subprocess.run(
+                [str(self.binaries / program), *arguments],
+                user=self.account,
+                cwd=self.folder,
+                env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=120,
+                check=False,
+            )
+            output.seek(0)
+            assert done.returncode == 0, f"{program}: {output.read().decode()}"
 
     @property
     def _there(self) -> tuple[str, ...]:
