@@ -12,7 +12,8 @@ from app.components.charts import Chart
 from app.components.charts_data import data_chart
 from app.components.charts_steps import grad_norm_chart, kl_chart, learning_chart, speed_chart
 from app.components.charts_turns import TurnView, clip_chart, loss_chart, ratio_chart
-from db.formats import READABLE, parse
+from db.formats import FORMATS, READABLE, parse
+from db.formats.documenting import page
 from trainer.config import RECIPE_SETTINGS, Preset, TrainConfig
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -89,13 +90,17 @@ def test_every_command_of_the_database_is_in_the_docs(name: str) -> None:
 
 @pytest.mark.parametrize("name", READABLE)
 def test_the_example_of_each_import_format_is_read_as_that_format(name: str) -> None:
-    section = (DOCS / "data.md").read_text("utf-8").split(f"### `{name}`")[1]
-    example = section.split("```json\n")[1].split("```")[0]
+    section = (DOCS / "formats.md").read_text("utf-8").split(f"### `{name}`")[1]
+    example = section.split("```")[1].split("\n", 1)[1]
     parsed = parse(example.encode())
     assert parsed.format == name
     assert parsed.conversations
     assert not parsed.skipped
     assert not parsed.warnings
+
+
+def test_the_page_about_formats_is_what_the_code_says() -> None:
+    assert (DOCS / "formats.md").read_text("utf-8") == page(FORMATS)
 
 
 def test_pages_link_only_to_pages_that_exist() -> None:

@@ -4,15 +4,25 @@
 some. `parse` and `write` do the same with everything in memory.
 """
 
+import io
 from collections.abc import Iterable, Iterator
+from typing import BinaryIO
 
 from db.errors import DataError
+from db.formats.alpaca import ALPACA
+from db.formats.argilla import ARGILLA
+from db.formats.chatgpt import CHATGPT
+from db.formats.completions import COMPLETIONS
 from db.formats.detecting import Detection, SeenScores, detect_among
 from db.formats.format import Format
+from db.formats.helpsteer import HELPSTEER
+from db.formats.hh import HH
+from db.formats.kto import KTO
+from db.formats.label_studio import LABEL_STUDIO
 from db.formats.native import NATIVE
-from db.formats.native import write_row as write_native
+from db.formats.oasst import OASST
 from db.formats.openai import OPENAI
-from db.formats.openai import write_row as write_openai
+from db.formats.preference import PREFERENCE_PAIRS
 from db.formats.reading import conversations_of
 from db.formats.recipe import RECIPE
 from db.formats.result import IssueLog, Parsed, ParsedFile, issue_words
@@ -20,6 +30,9 @@ from db.formats.rows import FileKind
 from db.formats.scales import Scale, ScaleKind, ScoreRule, ScoreTarget
 from db.formats.sharegpt import SHAREGPT
 from db.formats.source import Source
+from db.formats.tables import CSV
+from db.formats.ultrafeedback import ULTRAFEEDBACK
+from db.formats.writing import WRITERS, Writer
 from db.records import Conversation, ImportIssue, IssueOutcome
 
 __all__ = [
@@ -27,6 +40,7 @@ __all__ = [
     "FORMATS",
     "READABLE",
     "WRITABLE",
+    "WRITERS",
     "Detection",
     "FileKind",
     "Format",
@@ -39,25 +53,45 @@ __all__ = [
     "ScoreTarget",
     "SeenScores",
     "Source",
+    "Writer",
     "detect",
     "issue_words",
     "parse",
     "read",
     "write",
+    "write_to",
 ]
 
 AUTO = "auto"
 
-FORMATS = {format.name: format for format in (NATIVE, RECIPE, OPENAI, SHAREGPT)}
+FORMATS = {
+    format.name: format
+    for format in (
+        NATIVE,
+        RECIPE,
+        OPENAI,
+        SHAREGPT,
+        ALPACA,
+        ULTRAFEEDBACK,
+        HH,
+        PREFERENCE_PAIRS,
+        KTO,
+        COMPLETIONS,
+        OASST,
+        HELPSTEER,
+        CSV,
+        CHATGPT,
+        LABEL_STUDIO,
+        ARGILLA,
+    )
+}
 """Every format that is read, by name; where two fit a file equally, the first is taken."""
 
 READABLE = tuple(FORMATS)
 """Names of the formats that `read` and `parse` read."""
 
-_WRITERS = {"native": write_native, "openai": write_openai}
-
-WRITABLE = tuple(_WRITERS)
-"""Names of the formats that `write` writes."""
+WRITABLE = tuple(WRITERS)
+"""Names of the formats that `write_to` writes."""
 
 
 def detect(source: Source, format: str = AUTO) -> Detection:
@@ -138,23 +172,33 @@ def parse(data: bytes, *, format: str = AUTO) -> ParsedFile:
     )
 
 
-def write(conversations: Iterable[Conversation], format: str) -> str:
-    """Return conversations as JSON lines in a format.
-
-    "native" loses nothing: reading it gives equal conversations. "openai" keeps what was said.
+def write_to(conversations: Iterable[Conversation], format: str, stream: BinaryIO) -> None:
+    """Write conversations in a format, one after another.
 
     Raises:
         DataError: if there is no such format, or a number in a conversation is not finite.
     """
     _known(format, WRITABLE)
     try:
-        return "".join(_WRITERS[format](conversation) + "\n" for conversation in conversations)
+        WRITERS[format].write(conversations, stream)
     except ValueError as error:
         raise DataError(
             f"a conversation cannot be written ({error})",
             where="export",
             remedy="Look for numbers that are not finite in its tool calls.",
         ) from None
+
+
+def write(conversations: Iterable[Conversation], format: str) -> str:
+    """Return conversations as text in a format (see `write_to`); not for "datasets".
+
+    Raises:
+        DataError: if there is no such format, or a number in a conversation is not finite.
+    """
+    _known(format, tuple(name for name in WRITABLE if WRITERS[name].suffix != ".zip"))
+    stream = io.BytesIO()
+    write_to(conversations, format, stream)
+    return stream.getvalue().decode()
 
 
 def _known(name: str, names: tuple[str, ...]) -> None:

@@ -9,10 +9,11 @@ from db.formats.draft import Draft, RawScore
 from db.formats.fields import check_values, describe
 from db.formats.format import Format
 from db.formats.gather import gathered
+from db.formats.guessing import guess_scale
 from db.formats.opening import FileFacts, look, open_rows
 from db.formats.result import Notes, RowError
 from db.formats.rows import FileKind, Row
-from db.formats.scales import Scale, ScoreRule, UntrustedError, guess_scale
+from db.formats.scales import Scale, ScoreRule, UntrustedError
 from db.formats.source import Source, Unpacked
 from db.records import ImportIssue, IssueOutcome
 
@@ -163,7 +164,7 @@ def _scores(format: Format, sample: list[Row]) -> tuple[ScoreRule, tuple[SeenSco
 def _drafts(format: Format, unit: Sequence[Row]) -> Iterator[Draft]:
     try:
         for row in unit:
-            check_values(row.value, Notes())
+            check_values(row.value, Notes(), format.max_depth)
         yield from format.parse(unit, Notes(row=unit[0].number))
     except RowError:
         return

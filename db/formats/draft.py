@@ -8,9 +8,10 @@ from datetime import datetime
 
 from db.enums import Role
 from db.formats.fields import JsonObject, join
+from db.formats.guessing import guess_scale
 from db.formats.messages import lift_system, parse_message, require_messages
 from db.formats.result import Notes, RowError
-from db.formats.scales import Scale, ScoreRule, ScoreTarget, UntrustedError, guess_scale
+from db.formats.scales import Scale, ScoreRule, ScoreTarget, UntrustedError
 from db.records import IMPORTED_RATER, Conversation, Message, Score
 from db.scoring import REMEDY
 from db.text import clean, clean_json

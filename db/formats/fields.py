@@ -3,6 +3,7 @@
 import math
 from typing import Any, cast
 
+from db.formats.json_rows import loads
 from db.formats.result import Notes, RowError
 from db.scoring import REMEDY, score_problem
 from db.text import clean
@@ -18,11 +19,12 @@ def join(path: str, key: str) -> str:
 
 
 def as_object(value: object, path: str) -> JsonObject:
-    """Return `value` if it is an object.
+    """Return `value` if it is an object, or text that holds one.
 
     Raises:
         RowError: if it is not.
     """
+    value = unfold(value)
     if not isinstance(value, dict):
         raise RowError(
             f"{describe(value)} stands where an object is expected",
@@ -33,11 +35,12 @@ def as_object(value: object, path: str) -> JsonObject:
 
 
 def as_list(value: object, path: str) -> list[object]:
-    """Return `value` if it is a list.
+    """Return `value` if it is a list, or text that holds one.
 
     Raises:
         RowError: if it is not.
     """
+    value = unfold(value)
     if not isinstance(value, list):
         raise RowError(
             f"{describe(value)} stands where a list is expected",
@@ -45,6 +48,17 @@ def as_list(value: object, path: str) -> list[object]:
             remedy="Write [...] there.",
         )
     return cast("list[object]", value)
+
+
+def unfold(value: object) -> object:
+    """Return the list or object that a text holds as JSON, as cells of tables do; else `value`."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            found = loads(value)
+        except ValueError:
+            return value
+        return found if isinstance(found, dict | list) else value
+    return value
 
 
 def as_text(value: object, path: str) -> str:
@@ -114,12 +128,12 @@ def remark_others(data: JsonObject, known: frozenset[str], path: str, notes: Not
             notes.add(f"the field {name!r} has no place here and was left out")
 
 
-def check_values(row: object, notes: Notes) -> None:
+def check_values(row: object, notes: Notes, max_depth: int = MAX_DEPTH) -> None:
     """Refuse what no conversation can hold, wherever in the row it stands.
 
     Raises:
         RowError: for numbers that are not finite (NaN, Infinity, 1e999) and for nesting of more
-            than 64 levels.
+            than `max_depth` levels.
     """
     waiting: list[tuple[object, str, int]] = [(row, "", 0)]
     while waiting:
@@ -132,9 +146,9 @@ def check_values(row: object, notes: Notes) -> None:
             )
         if isinstance(value, str) and clean(value) != value:
             notes.add("characters that cannot be stored were replaced by U+FFFD")
-        if depth > MAX_DEPTH:
+        if depth > max_depth:
             raise RowError(
-                f"the data is nested more than {MAX_DEPTH} levels deep",
+                f"the data is nested more than {max_depth} levels deep",
                 where=path[:80],
                 remedy="Flatten it.",
             )

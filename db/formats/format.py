@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from db.formats.draft import Draft
+from db.formats.fields import MAX_DEPTH
 from db.formats.result import Notes
 from db.formats.rows import Row
 from db.formats.scales import Scale
@@ -27,6 +28,7 @@ class Format:
             stands alone. None if every row of the format does.
         scales: How its scores are read unless the person says otherwise; for names that are not
             here a scale is guessed from the values.
+        max_depth: How deep a row may be nested.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Format:
     parse: Callable[[Sequence[Row], Notes], Iterable[Draft]]
     links: Links | None = None
     scales: tuple[Scale, ...] = ()
+    max_depth: int = MAX_DEPTH
 
 
 def each_row(

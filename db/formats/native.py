@@ -75,7 +75,7 @@ def _parse_row(row: object, notes: Notes) -> Iterator[Draft]:
         for index, value in enumerate(as_list(required(data, "messages", ""), "messages"))
     ]
     system, rest = optional_text(data, "system", ""), tuple(messages)
-    if "system" not in data:
+    if data.get("system") is None:
         system, rest = lift_system(messages)
     tags = [] if data.get("tags") is None else as_list(data["tags"], "tags")
     conversation = Conversation(
@@ -251,6 +251,11 @@ def _optional_flag(data: JsonObject, key: str) -> bool:
 
 def write_row(conversation: Conversation) -> str:
     """Return a conversation as one line of JSON, without the line's end."""
+    return json.dumps(native_row(conversation), ensure_ascii=False, allow_nan=False)
+
+
+def native_row(conversation: Conversation) -> dict[str, Any]:
+    """Return a conversation as JSON data; what is not known is left out."""
     row: dict[str, Any] = {"title": conversation.title}
     if conversation.id is not None:
         row["id"] = conversation.id
@@ -271,7 +276,7 @@ def write_row(conversation: Conversation) -> str:
         row["updated_at"] = _write_time(conversation.updated_at)
     if conversation.archived:
         row["archived"] = True
-    return json.dumps(clean_json(row), ensure_ascii=False, allow_nan=False)
+    return clean_json(row)
 
 
 def _write_message(message: Message) -> dict[str, Any]:

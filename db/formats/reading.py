@@ -49,7 +49,7 @@ def _of_unit(
             )
         for row in unit:
             notes.row = row.number
-            check_values(row.value, notes)
+            check_values(row.value, notes, format.max_depth)
         notes.row = unit[0].number
         for draft in format.parse(unit, notes):
             conversation = scored(draft, rule, notes)

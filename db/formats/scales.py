@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any, cast
@@ -10,17 +9,16 @@ from typing import Any, cast
 from db.errors import DataError
 from db.records import SCORE_MAX, SCORE_MIN
 
-_YES = frozenset(
+YES = frozenset(
     ["true", "yes", "y", "good", "chosen", "accepted", "like", "liked", "up", "thumbs_up",
      "thumbsup", "thumb_up", "positive", "helpful", "correct", "pass", "1", "1.0", "+1", "👍", "✓"]
 )  # fmt: skip
-_NO = frozenset(
+NO = frozenset(
     ["false", "no", "n", "bad", "rejected", "dislike", "disliked", "down", "thumbs_down",
      "thumbsdown", "thumb_down", "negative", "unhelpful", "incorrect", "wrong", "fail", "0", "0.0",
      "-1", "👎", "✗"]
 )  # fmt: skip
 _BEYOND_USE = 1e300
-_DIGITS = frozenset(["1", "1.0", "+1", "0", "0.0", "-1"])
 _NONE = frozenset(["", "n/a", "na", "nan", "none", "null", "-", "–", "?", "<na>", "#n/a"])
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 
@@ -124,15 +122,15 @@ class Scale:
         Raises:
             UntrustedError: if the value is not on the scale.
         """
-        if raw is None or (isinstance(raw, str) and raw.strip().lower() in _NONE):
+        if is_none(raw):
             return None
         match self.kind:
             case ScaleKind.YES_NO:
                 return self.to_high if _truth(raw) else self.to_low
             case ScaleKind.RANK:
-                return self._ranked(_number(raw), siblings)
+                return self._ranked(number_of(raw), siblings)
             case ScaleKind.NUMBER:
-                return self._on_line(_number(raw))
+                return self._on_line(number_of(raw))
 
     def _on_line(self, number: float) -> float:
         if not min(self.low, self.high) <= number <= max(self.low, self.high):
@@ -219,12 +217,22 @@ def _broken(what: str) -> DataError:
     )
 
 
+def is_none(raw: object) -> bool:
+    """Return whether a value says that there is no score: null, an empty text, "N/A" ..."""
+    return raw is None or (isinstance(raw, str) and raw.strip().lower() in _NONE)
+
+
 def _between(low: float, high: float, share: float) -> float:
     """Return the point at a share of the way, exact at both ends."""
     return low * (1 - share) + high * share
 
 
-def _number(raw: object) -> float:
+def number_of(raw: object) -> float:
+    """Return a number, also one written as text or as stars.
+
+    Raises:
+        UntrustedError: if it is none, or not finite.
+    """
     if isinstance(raw, bool):
         raise UntrustedError(f"{raw} is not a number")
     if isinstance(raw, int | float):
@@ -244,8 +252,8 @@ def _number(raw: object) -> float:
 def _truth(raw: object) -> bool:
     if isinstance(raw, str):
         word = raw.strip().lower().replace(" ", "_")
-        if word in _YES or word in _NO:
-            return word in _YES
+        if word in YES or word in NO:
+            return word in YES
     elif isinstance(raw, bool) or (isinstance(raw, int | float) and raw in (0, 1, -1)):
         return raw > 0
     raise UntrustedError(f"{_shorten(raw)} is neither yes nor no")
@@ -254,45 +262,3 @@ def _truth(raw: object) -> bool:
 def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-_FROM_ZERO = ((0.0, 4.0), (0.0, 5.0), (0.0, 10.0), (0.0, 100.0))
-_FROM_ONE = ((1.0, 5.0), (1.0, 7.0), (1.0, 10.0), (1.0, 100.0))
-_OWN_NAMES = frozenset({"reward", "score", "value"})
-
-
-def guess_scale(name: str, values: Iterable[object]) -> Scale:
-    """Suggest a scale from the values that a file has.
-
-    Numbers from -1 to 1 stay as they are. If most of a "reward", "score" or "value" (and three at
-    least), or a tenth of anything else, lies outside, the smallest customary scale that holds nearly all of them is
-    taken, and of no such scale the lowest to the highest value; all become 0 to 1.
-    """
-    numbers: list[float] = []
-    truths = 0
-    for value in values:
-        if value is None or (isinstance(value, str) and value.strip().lower() in _NONE):
-            continue
-        if isinstance(value, bool) or (
-            isinstance(value, str) and value.strip().lower() in (_YES | _NO) - _DIGITS
-        ):
-            truths += 1
-            continue
-        try:
-            numbers.append(_number(value))
-        except UntrustedError:
-            continue
-    if truths > len(numbers):
-        return Scale(name=name, kind=ScaleKind.YES_NO, to_low=0.0, to_high=1.0)
-    outside = sum(not SCORE_MIN <= number <= SCORE_MAX for number in numbers)
-    tolerated = max(0.5 * len(numbers), 2) if name in _OWN_NAMES else 0.1 * len(numbers)
-    if outside <= tolerated:
-        return Scale(name=name)
-    lowest, highest = min(numbers), max(numbers)
-    for low, high in _FROM_ONE if lowest >= 1 else _FROM_ZERO:
-        inside = sum(low <= number <= high for number in numbers)
-        if inside >= 0.98 * len(numbers):
-            return Scale(name=name, low=low, high=high, to_low=0.0, to_high=1.0)
-    if lowest == highest:
-        return Scale(name=name)
-    return Scale(name=name, low=lowest, high=highest, to_low=0.0, to_high=1.0)

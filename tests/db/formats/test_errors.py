@@ -17,7 +17,7 @@ GOOD = {"messages": [{"role": "assistant", "content": "x"}]}
         (b"\xef\xbb\xbf \n", "file: the file is empty"),
         (b"[]", "the list is empty"),
         (b'{"data": []}', "the list is empty"),
-        (b"role,content\nuser,x\n", "its first row is an object with 'role', 'content'"),
+        (b"name,age\nann,7\n", "its first row is an object with 'name', 'age'"),
         (b"\n\n<html>", "line 1: this is neither JSON nor a CSV file: it begins with '<html>'"),
         (b"null", "this is neither JSON nor a CSV file"),
         (b"\x1f\x8b\x08\x00", "the archive is cut off before its first row"),
@@ -33,7 +33,6 @@ GOOD = {"messages": [{"role": "assistant", "content": "x"}]}
         (b"[1, 2, 3]", "row 1: this is none of the known formats: its first row is a number"),
         (b'[{"prompt": "x"}]', "its first row is an object with 'prompt'"),
         (b"[{}]", "its first row is an empty object"),
-        (b'[{"role": "user", "content": "x", "conversation_id": 1}]', "none of the known formats"),
         (b"[" * 100_000, "nested too deeply"),
     ],
 )  # fmt: skip

@@ -221,7 +221,7 @@ def test_unstorable_characters_are_replaced_and_reported() -> None:
     assert result.warnings == ("row 1: characters that cannot be stored were replaced by U+FFFD",)
 
 
-@pytest.mark.parametrize("name", ["alpaca", ""])
+@pytest.mark.parametrize("name", ["recipes", ""])
 def test_a_format_that_is_not_there_is_refused(name: str) -> None:
     with pytest.raises(DataError, match="native, recipe, openai, sharegpt"):
         parse(b"[1]", format=name)
