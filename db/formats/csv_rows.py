@@ -10,6 +10,7 @@ from db.formats.rows import Row, cut_off, mended
 from db.formats.source import LARGEST_ROW_BYTES
 from db.records import ImportIssue, IssueOutcome
 
+_NO_CELLS: list[str] = []
 _DELIMITERS = (",", ";", "\t", "|")
 _GUARDED = re.compile("'+[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _DANGEROUS = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
@@ -36,7 +37,7 @@ def delimiter_of(head: str) -> str | None:
     best, cells_found = None, 1
     for delimiter in _DELIMITERS:
         try:
-            cells = next(csv.reader(_records(iter([head])), delimiter=delimiter), [])
+            cells = next(csv.reader(_records(iter([head])), delimiter=delimiter), _NO_CELLS)
         except csv.Error:
             continue
         names = [cell.strip().lower() for cell in cells]
@@ -98,9 +99,9 @@ def csv_rows(
 
 def _header(reader: Iterator[list[str]], delimiter: str) -> list[str]:
     try:
-        cells = next(reader, [])
+        cells = next(reader, _NO_CELLS)
         if cells and cells[0].lower().startswith("sep="):
-            cells = next(reader, [])
+            cells = next(reader, _NO_CELLS)
     except csv.Error as error:
         raise DataError(
             f"the header breaks the rules of CSV ({error})",

@@ -1,3 +1,5 @@
+# pyright: basic
+# (pyarrow comes without types)
 """A folder that `datasets.load_dataset` reads: Parquet, and a card that says where it is."""
 
 import json
@@ -5,7 +7,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -72,7 +74,7 @@ data = load_dataset("path/to/this/folder", split="train")
 _ROWS_A_GROUP = 500
 
 
-def write_parquet(conversations: Iterable[Conversation], stream: BinaryIO) -> None:
+def write_parquet(conversations: Iterable[Conversation], stream: IO[bytes]) -> None:
     """Write conversations as Parquet, some hundred at a time; nothing is lost."""
     rows = map(_row, conversations)
     with pq.ParquetWriter(stream, SCHEMA) as writer:

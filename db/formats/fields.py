@@ -54,10 +54,9 @@ def unfold(value: object) -> object:
     """Return the list or object that a text holds as JSON, as cells of tables do; else `value`."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
-            found = loads(value)
+            return loads(value)
         except ValueError:
             return value
-        return found if isinstance(found, dict | list) else value
     return value
 
 

@@ -28,11 +28,11 @@ def guess_scale(name: str, values: Iterable[object]) -> Scale:
     Numbers from -1 to 1 stay as they are. If most of a "reward", "score" or "value" (and three at
     least), or a tenth of anything else, lies outside, the smallest customary scale that holds
     nearly all of them is taken, and of no such scale the lowest to the highest value; all become
-    0 to 1. Words that mean no number are not used.
+    0 to 1. Where most values of anything else are words without a meaning here, they are not used.
     """
     found = _sort(values)
     numbers = found.numbers
-    if found.others > len(numbers) + found.truths:
+    if found.others > len(numbers) + found.truths and name not in _OWN_NAMES:
         return Scale(name=name, used=False)
     if found.truths > len(numbers):
         return Scale(name=name, kind=ScaleKind.YES_NO, to_low=0.0, to_high=1.0)

@@ -322,4 +322,4 @@ def is_lines(head: str, *, complete: bool) -> bool:
         first = loads(lines[0])
     except ValueError:
         return False
-    return isinstance(cast(object, first), dict | list)
+    return isinstance(first, dict | list)

@@ -1,3 +1,5 @@
+# pyright: basic
+# (pyarrow comes without types)
 """Rows of Parquet files, a few at a time."""
 
 import math

@@ -35,7 +35,7 @@ def _fits(row: object) -> bool:
     data = cast(JsonObject, row)
     chosen = unfold(data["chosen"])
     is_reply = not (isinstance(chosen, list) and len(cast("list[object]", chosen)) > 1)
-    return has_prompt(data) and is_reply and not is_transcript(chosen)
+    return has_prompt(data) and is_reply and not is_transcript(data["chosen"])
 
 
 def _parse_row(row: object, notes: Notes) -> Iterator[Draft]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from db.enums import Role
 from db.formats.draft import Piece, group_key
 from db.formats.result import Notes, RowError
+from db.records import Message
 
 _MOST_MESSAGES = 500_000
 """Of all conversations of one tree together."""
@@ -138,7 +139,7 @@ def pieces_of(way: Sequence[Node]) -> list[Piece]:
 
 def opening_key(pieces: Sequence[Piece]) -> str:
     """Return the key of what is said before the first reply."""
-    opening = []
+    opening: list[Message] = []
     for piece in pieces:
         if piece.message.role is Role.ASSISTANT:
             break
