@@ -1,0 +1,204 @@
+"""The endpoint's routes: who may ask, what is asked, and what went wrong in words."""
+
+import asyncio
+import hmac
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from db.errors import EveryTurnError
+from trainer.errors import BadDataError, ChatTemplateError, OutOfMemoryError
+from trainer.serving.adapters import BASE, RefusedAdapterError, UnknownModelError
+from trainer.serving.answers import END, Answer, as_event
+from trainer.serving.jobs import Began, Event, Failed, Finished, Job, Token
+from trainer.serving.model import ContextError, ServedModel
+from trainer.serving.protocol import ChatRequest, error_body
+from trainer.serving.scheduler import LeavingError
+
+INVALID, SERVER = "invalid_request_error", "server_error"
+
+KINDS: dict[type[EveryTurnError], tuple[int, str, str]] = {
+    UnknownModelError: (404, INVALID, "model_not_found"),
+    RefusedAdapterError: (400, INVALID, "adapter_refused"),
+    ContextError: (400, INVALID, "context_length_exceeded"),
+    ChatTemplateError: (400, INVALID, "template_refuses_messages"),
+    BadDataError: (400, INVALID, "invalid_messages"),
+    LeavingError: (503, SERVER, "device_given_up"),
+    OutOfMemoryError: (503, SERVER, "out_of_memory"),
+}
+"""For each kind of error the HTTP status, and the type and code that clients see."""
+
+
+class AccessError(EveryTurnError):
+    """The token is missing or wrong."""
+
+
+def make_app(model: ServedModel, token: str, health: dict[str, Any]) -> FastAPI:
+    """Return the endpoint.
+
+    Args:
+        model: What answers.
+        token: What a client must present.
+        health: What `/health` says beside the state of the work.
+    """
+    bearer = HTTPBearer(auto_error=False)
+
+    def require_token(
+        given: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
+    ) -> None:
+        if given is None or not hmac.compare_digest(given.credentials.encode(), token.encode()):
+            raise AccessError(
+                "the token is missing or wrong",
+                where="Authorization",
+                remedy="Send 'Authorization: Bearer TOKEN' with the token that the server printed.",
+            )
+
+    app = FastAPI(title="EveryTurn", docs_url=None, redoc_url=None, openapi_url=None)
+    # A page on another site may not reach this server by a name that it lets point here.
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
+    app.add_exception_handler(EveryTurnError, _explain)
+    app.add_exception_handler(RequestValidationError, _explain_request)
+    protected = [Depends(require_token)]
+
+    @app.get("/health")
+    def show_health() -> dict[str, Any]:
+        scheduler = model.scheduler
+        return {
+            "status": "ok",
+            **health,
+            "base_model": model.base_model,
+            "device": model.device,
+            "context_tokens": model.context_tokens,
+            "active": scheduler.active,
+            "waiting": scheduler.waiting,
+        }
+
+    @app.get("/v1/models", dependencies=protected)
+    def list_models() -> dict[str, Any]:
+        offers = model.shelf.offers()
+        usable = [BASE, *(offer.name for offer in offers if not offer.refusal)]
+        refused = [{"id": o.name, "reason": o.refusal} for o in offers if o.refusal]
+        return {
+            "object": "list",
+            "data": [
+                {
+                    "id": name,
+                    "object": "model",
+                    "created": 0,
+                    "owned_by": "everyturn",
+                    "root": model.base_model,
+                }
+                for name in usable
+            ],
+            "refused": refused,
+        }
+
+    @app.post("/v1/chat/completions", dependencies=protected, response_model=None)
+    async def complete(body: ChatRequest, request: Request) -> JSONResponse | StreamingResponse:
+        messages = [message.to_template() for message in body.messages]
+        prompt = await asyncio.to_thread(model.prompt, messages)
+        answer = Answer(body, prompt, model.tokenizer)
+        events: asyncio.Queue[Event] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def send(event: Event) -> None:
+            loop.call_soon_threadsafe(events.put_nowait, event)
+
+        job = Job(
+            name=body.model,
+            prompt=prompt,
+            params=body.sampling(model.context_tokens - len(prompt)),
+            choices=body.n,
+            likeliest=body.top_logprobs or 0,
+            send=send,
+        )
+        model.scheduler.submit(job)
+        listener = asyncio.create_task(_cancel_when_gone(request, job, events))
+        try:
+            await _begin(answer, events)
+            if not body.stream:
+                async for _ in _tell(answer, events):
+                    pass
+                return JSONResponse(answer.body())
+        except BaseException:
+            job.cancel()
+            raise
+        finally:
+            listener.cancel()
+        return StreamingResponse(_stream(answer, events, job), media_type="text/event-stream")
+
+    return app
+
+
+class _HangUpError(EveryTurnError):
+    """The client has gone; nobody reads this."""
+
+
+async def _cancel_when_gone(request: Request, job: Job, events: "asyncio.Queue[Event]") -> None:
+    """End the job if the client hangs up before the answer begins."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    job.cancel()
+    events.put_nowait(Failed(_HangUpError("the client hung up")))
+
+
+async def _begin(answer: Answer, events: "asyncio.Queue[Event]") -> None:
+    """Wait until the prompt is taken on, so that a refusal comes as a status and not in a stream."""
+    event = await events.get()
+    if isinstance(event, Failed):
+        raise event.error
+    assert isinstance(event, Began)  # it comes first
+    answer.begin(event)
+
+
+async def _tell(answer: Answer, events: "asyncio.Queue[Event]") -> AsyncIterator[dict[str, Any]]:
+    while not answer.is_complete:
+        event = await events.get()
+        if isinstance(event, Failed):
+            raise event.error
+        if isinstance(event, Token | Finished):
+            yield answer.add(event)
+
+
+async def _stream(answer: Answer, events: "asyncio.Queue[Event]", job: Job) -> AsyncIterator[str]:
+    """Yield server-sent events; the job ends when nobody reads them any more."""
+    try:
+        async for chunk in _tell(answer, events):
+            yield as_event(chunk)
+        for chunk in answer.usage_chunk():
+            yield as_event(chunk)
+        yield END
+    except EveryTurnError as error:
+        yield as_event(_body(error)[1])
+    finally:
+        job.cancel()
+
+
+def _body(error: EveryTurnError) -> tuple[int, dict[str, Any]]:
+    if isinstance(error, AccessError):
+        return 401, error_body(str(error), kind=INVALID, code="invalid_api_key")
+    found = (KINDS[kind] for kind in type(error).__mro__ if kind in KINDS)
+    status, kind, code = next(found, (500, SERVER, "internal_error"))
+    return status, error_body(str(error), kind=kind, code=code)
+
+
+async def _explain(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, EveryTurnError)  # registered for these
+    status, body = _body(error)
+    return JSONResponse(body, status_code=status)
+
+
+async def _explain_request(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)  # registered for these
+    first = error.errors()[0]
+    path = ".".join(str(part) for part in first["loc"] if part != "body")
+    message = f"{path or 'body'}: {first['msg']}."
+    if first["type"] == "extra_forbidden":
+        message = f"{path}: this server does not offer it. Leave it out."
+    body = error_body(message, kind=INVALID, code="invalid_value", param=path or None)
+    return JSONResponse(body, status_code=400)
