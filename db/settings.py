@@ -34,9 +34,19 @@ class Settings:
         return self.home / "models"
 
     @property
+    def imports_dir(self) -> Path:
+        """Folder with one sub-folder for each import whose files are not stored yet."""
+        return self.home / "imports"
+
+    @property
     def passwords_file(self) -> Path:
         """File with the hash of each person who signs in with a password."""
         return self.home / "passwords.json"
+
+    @property
+    def serve_file(self) -> Path:
+        """File that tells where the chat endpoint answers, and its token; only its owner reads it."""
+        return self.home / "serve.json"
 
     def run_dir(self, run_id: int) -> Path:
         """Return the folder of one run (it may not exist yet)."""
