@@ -27,7 +27,9 @@ def choose_turn(rows: list[SharedTurn]) -> SharedTurn:
         ],
         hide_index=True,
         column_config={
-            "Turn": st.column_config.NumberColumn(width=50),
+            "Conversation": st.column_config.TextColumn(width=150),
+            "Turn": st.column_config.NumberColumn(width=44),
+            "Reply": st.column_config.TextColumn(width=270),
             "Raters": st.column_config.NumberColumn(width=60),
             "Scores": st.column_config.TextColumn(width=110, help="Lowest … highest"),
             "Spread": st.column_config.ProgressColumn(

@@ -28,6 +28,7 @@ def render_duplicates() -> None:
             index=1,
             format_func=lambda value: f"{THRESHOLDS[value]} ({value:.0%})",
             key="alike",
+            bind="query-params",
             width=280,
             help="Estimated share of three-word sequences that both have.",
         )

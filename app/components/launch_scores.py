@@ -21,8 +21,8 @@ def choose_scores(conversations: Sequence[Conversation], again: Again | None) ->
     if not several and not decided and first is not Aggregation.ONE_RATER:
         return {}
     names = [way.value for way in Aggregation]
-    left, right = st.columns(2)
-    name = left.selectbox(
+    row = st.container(horizontal=True)
+    name = row.selectbox(
         "Scores of several people",
         names,
         index=names.index(first),
@@ -36,7 +36,7 @@ def choose_scores(conversations: Sequence[Conversation], again: Again | None) ->
     if name != Aggregation.ONE_RATER or not raters:
         return {"aggregation": Aggregation.MEAN if name == Aggregation.ONE_RATER else name}
     asked = again.config.rater if again else ""
-    rater = right.selectbox(
+    rater = row.selectbox(
         "Rater",
         raters,
         index=raters.index(asked) if asked in raters else 0,
