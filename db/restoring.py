@@ -237,6 +237,8 @@ def _end_what_was_under_way(session: Any) -> None:
             status=RunStatus.STOPPED,
             pid=None,
             process_started_at=None,
+            machine="",
+            claimed_by="",
             message="It was under way when the archive was made.",
         )
     )
@@ -247,7 +249,7 @@ def _end_what_was_under_way(session: Any) -> None:
                 (ImportState.CHECKING, ImportState.CHECKED, ImportState.IMPORTING)
             )
         )
-        .values(state=ImportState.CANCELLED, pid=None, process_started_at=None)
+        .values(state=ImportState.CANCELLED, process="")
     )
 
 

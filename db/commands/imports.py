@@ -62,17 +62,12 @@ def start_import(db: Database, import_id: int) -> None:
         _begin(_get(session, import_id, ImportState.CHECKED), ImportState.IMPORTING)
 
 
-def record_import_process(
-    db: Database, import_id: int, *, pid: int, process_started_at: float
-) -> None:
-    """Note which process works on an import.
-
-    Raises:
-        ConflictError: if there is nothing to work on (any more).
-    """
+def record_import_process(db: Database, import_id: int, process: str) -> None:
+    """Note which process works on an import, unless it has ended already."""
     with db.session() as session:
-        row = _get(session, import_id, ImportState.CHECKING, ImportState.IMPORTING)
-        row.pid, row.process_started_at = pid, process_started_at
+        row = session.get(ImportTable, import_id)
+        if row is not None and row.state.has_process:
+            row.process = process
 
 
 def report_import_progress(db: Database, import_id: int, progress: float, message: str) -> None:
@@ -198,13 +193,13 @@ def _take_scores_back(session: Session, import_id: int) -> None:
 
 
 def _begin(row: ImportTable, state: ImportState) -> None:
-    row.pid = row.process_started_at = None
+    row.process = ""
     row.progress, row.message, row.error_text = 0.0, "", ""
     row.state, row.changed_at = state, now()
 
 
 def _end(row: ImportTable, state: ImportState) -> None:
-    row.pid = row.process_started_at = None
+    row.process = ""
     row.message = ""
     row.state, row.changed_at = state, now()
 

@@ -14,7 +14,8 @@ from db.models.base import NEVER_REUSE_IDS, Base, now
 class ImportTable(Base):
     """One import: which files, read how, what it did. It can be taken back as a whole.
 
-    `files` holds what `db.records.ImportFile` says, `report` what `ImportReport` says.
+    `files` holds what `db.records.ImportFile` says, `report` what `ImportReport` says, and
+    `process` tells the process that works on it from all others.
     """
 
     __tablename__ = "imports"
@@ -25,8 +26,7 @@ class ImportTable(Base):
     user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     files: Mapped[list[dict[str, Any]]] = mapped_column(CleanJson())
     report: Mapped[dict[str, Any] | None] = mapped_column(CleanJson())
-    pid: Mapped[int | None]
-    process_started_at: Mapped[float | None]
+    process: Mapped[str] = mapped_column(default="")
     progress: Mapped[float] = mapped_column(default=0.0)
     message: Mapped[str] = mapped_column(default="")
     error_text: Mapped[str] = mapped_column(default="")

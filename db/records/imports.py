@@ -111,7 +111,7 @@ class Import:
     Attributes:
         user: Name of who imports, empty if they are gone.
         report: What the check or the import found, None before.
-        pid: The process that checks or imports, None before it has begun.
+        process: What tells the process that checks or imports from all others, empty if none does.
         progress: Share of the present step that is done, from 0 to 1.
         message: What is being done, in words.
         error_text: Why it failed.
@@ -123,8 +123,7 @@ class Import:
     user: str
     files: tuple[ImportFile, ...]
     report: ImportReport | None
-    pid: int | None
-    process_started_at: float | None
+    process: str
     progress: float
     message: str
     error_text: str
