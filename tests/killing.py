@@ -1,14 +1,8 @@
-"""Runs killed with SIGKILL at chosen places, then resumed: `python -m tests.killing WORK OPTIONS`.
-
-Each run and each resume is a process of its own, forked from this one, which has loaded torch but
-computed nothing; what it executes is the command line's `main`. OPTIONS are those of `python -m trainer train`
-but for its --out.
-"""
+"""Deaths by SIGKILL at chosen places of a run: hooks for the forks of `tests.forking`."""
 
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,8 +10,7 @@ from typing import Any
 
 import trainer.engine.training
 import trainer.export
-import trainer.runs.recorder
-from trainer.__main__ import main
+import trainer.runs.metric_files
 from trainer.engine.gradients import BatchRunner
 from trainer.engine.optimizer import Optimizer
 from trainer.runs.recorder import FileRecorder
@@ -89,42 +82,10 @@ PLACES: dict[str, Hook] = {
 """Where the first process of a run dies."""
 
 WHILE_RESUMING: dict[str, Hook] = {
-    "half-a-line": partial(kill_around, trainer.runs.recorder, "write_text", 1, before=True),
+    "half-a-line": partial(kill_around, trainer.runs.metric_files, "write_text", 1, before=True),
     "after-an-optimiser-step": partial(kill_around, FileRecorder, "rewind", 1),
 }
 """Where a second process dies as well, when it resumes what the first has left."""
 
-
-def in_a_process_of_its_own(arguments: list[str], hook: Hook | None = None) -> int:
-    """Run the command line in a fork and return how it ended: an exit status, or minus a signal."""
-    child = os.fork()
-    if child == 0:
-        if hook is not None:
-            hook()
-        os._exit(main(arguments))
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def expect(found: int, wanted: int, what: str) -> None:
-    """End with words unless a process ended as it was meant to."""
-    if found != wanted:
-        sys.exit(f"{what}: ended with {found}, not {wanted}")
-
-
-def kill_and_resume(work: Path, options: list[str]) -> None:
-    """Leave in `work` one folder for the uninterrupted run and one for each place of death."""
-    main(["preview", *options])  # loads and compiles once what each fork would do again
-    whole = ["train", *options, "--out", str(work / "whole")]
-    expect(in_a_process_of_its_own(whole), 0, "whole")
-    for place, hook in PLACES.items():
-        out = str(work / place)
-        killed = in_a_process_of_its_own(["train", *options, "--out", out], hook)
-        expect(killed, -signal.SIGKILL, place)
-        if place in WHILE_RESUMING:
-            killed = in_a_process_of_its_own(["resume", out], WHILE_RESUMING[place])
-            expect(killed, -signal.SIGKILL, f"{place}, resumed")
-        expect(in_a_process_of_its_own(["resume", out]), 0, f"{place}, resumed")
-
-
-if __name__ == "__main__":
-    kill_and_resume(Path(sys.argv[1]), sys.argv[2:])
+HOOKS = {**PLACES, **{f"{place}, resuming": hook for place, hook in WHILE_RESUMING.items()}}
+"""For `tests.forking`."""

@@ -11,7 +11,6 @@ from db import commands, queries
 from db.engine import Database
 from db.errors import StorageError
 from db.records import StepMetric, TurnMetric
-from trainer.runs.folder import RunFolder
 from trainer.runs.metric_files import restore_figures
 from trainer.runs.recorder import FileRecorder
 from trainer.runs.usage import Meter
@@ -58,7 +57,6 @@ class DatabaseRecorder:
         self._database = database
         self._run_id = run_id
         self._attempt = run.attempt
-        self._folder = RunFolder(database.settings.run_dir(run_id))
         self._files = files
         self._meter = Meter(run.device)
         self._state = (run.progress, "starting")
@@ -94,7 +92,7 @@ class DatabaseRecorder:
 
         def discard() -> None:
             commands.discard_metrics_after(self._database, self._run_id, step)
-            restore_figures(self._database, self._run_id, self._folder)
+            restore_figures(self._database, self._run_id, self._files.folder)
 
         with self._storing:
             with self._waiting:

@@ -12,6 +12,7 @@ from db.enums import ErrorKind, RunStatus
 from db.errors import ConflictError
 from db.formats import write
 from db.records import Conversation, Run
+from db.settings import Settings
 from trainer.catalog import find_model, has_gpu
 from trainer.compute_environment import COMPUTE_ENVIRONMENT
 from trainer.config import Device, TrainConfig
@@ -170,9 +171,28 @@ def request_stop(database: Database, run_id: int) -> Run:
 
 
 def _spawn(database: Database, run: Run) -> None:
-    """Start the run's process in a session of its own, its output in the log, and record it."""
-    settings = database.settings
-    folder = RunFolder(settings.run_dir(run.id))
+    """Start the run's process and record it, unless it has done so itself by then."""
+    pid = start_process(database.settings, run.id)
+    started_at = start_time(pid)
+    reap_in_time(pid)
+    if started_at is not None:
+        commands.record_process(
+            database,
+            run.id,
+            pid=pid,
+            process_started_at=started_at,
+            machine=own_machine(),
+            claimed_by=run.claimed_by,
+        )
+
+
+def start_process(settings: Settings, run_id: int) -> int:
+    """Start the run's process in a session of its own, its output in the log; return its id.
+
+    Raises:
+        OSError: if it cannot be started.
+    """
+    folder = RunFolder(settings.run_dir(run_id))
     environment = {
         **COMPUTE_ENVIRONMENT,
         **own_environment(),
@@ -181,26 +201,15 @@ def _spawn(database: Database, run: Run) -> None:
         "PYTHONUNBUFFERED": "1",
     }
     with folder.log.open("ab") as log, _held_back(signal.SIGTERM):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "trainer", "run", str(run.id)],
+        return subprocess.Popen(
+            [sys.executable, "-m", "trainer", "run", str(run_id)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             cwd=settings.home,
             env=environment,
-        )
-    started_at = start_time(process.pid)
-    reap_in_time(process.pid)
-    if started_at is not None:
-        commands.record_process(
-            database,
-            run.id,
-            pid=process.pid,
-            process_started_at=started_at,
-            machine=own_machine(),
-            claimed_by=run.claimed_by,
-        )
+        ).pid
 
 
 @contextmanager

@@ -51,9 +51,9 @@ class FileRecorder:
             metrics: The file for turns; that for steps and the folder for TensorBoard lie beside it.
             output: Where a line a step is printed; standard error if None.
         """
+        self.folder = RunFolder(metrics.parent)
         self._metrics = metrics
-        self._steps = RunFolder(metrics.parent).steps
-        self._events = EventFile(RunFolder(metrics.parent).events)
+        self._events = EventFile(self.folder.events)
         self._turns_of_step: list[TurnMetric] = []
         self._output = output or sys.stderr
         self._message = ""
@@ -66,7 +66,7 @@ class FileRecorder:
 
     def step(self, row: StepMetric) -> None:
         """Append and print the step's figures."""
-        metric_files.append_rows(self._steps, [row])
+        metric_files.append_rows(self.folder.steps, [row])
         with suppress(OSError):  # a chart in another program is not worth a run
             self._events.add(row, self._turns_of_step)
         self._turns_of_step = []
@@ -78,12 +78,12 @@ class FileRecorder:
     def settle(self) -> None:
         """Flush the lines to disk; a checkpoint must never know more steps than they do."""
         metric_files.flush(self._metrics)
-        metric_files.flush(self._steps)
+        metric_files.flush(self.folder.steps)
 
     def rewind(self, step: int) -> None:
         """Drop the lines after `step`."""
         metric_files.rewind(self._metrics, step)
-        metric_files.rewind(self._steps, step)
+        metric_files.rewind(self.folder.steps, step)
         self._turns_of_step = []
 
     def progress(self, share: float, message: str) -> bool:

@@ -6,7 +6,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from filelock import FileLock, Timeout
@@ -152,8 +152,8 @@ def _carry_out(
 ) -> tuple[RunStatus, Failure | None]:
     """Train; return how it ended and, if it failed, why."""
     run = queries.run(database, run_id)
-    recorder.note(f"attempt {run.attempt} of run {run_id}, process {os.getpid()}")
     try:
+        recorder.note(f"attempt {run.attempt} of run {run_id}, process {os.getpid()}")
         folder.require()
         if sha256_of(folder.data) != run.snapshot_sha256:
             raise BadDataError(
@@ -168,7 +168,8 @@ def _carry_out(
     except KeyboardInterrupt:  # told to end twice: at once, without another checkpoint
         return RunStatus.STOPPED, None
     except Exception as error:  # noqa: BLE001 - the process edge: the failure is stored on the run
-        traceback.print_exc(file=sys.stderr)
+        with suppress(OSError):  # the log may be on the disk that is full
+            traceback.print_exc(file=sys.stderr)
         return RunStatus.FAILED, explain(error) if folder.path.is_dir() else FOLDER_GONE
 
 

@@ -2,17 +2,18 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from db.formats import write
-from tests.killing import PLACES
+from db.records import StepMetric
+from tests.forking import Forks
+from tests.killing import PLACES, WHILE_RESUMING
 from tests.runs import scored
 from trainer.runs.folder import RunFolder
+from trainer.runs.metric_files import read_rows
 
 pytestmark = pytest.mark.slow
 
@@ -35,21 +36,6 @@ SETTINGS = {
 KEPT_FILES = ("adapter/adapter_model.safetensors", "adapter/adapter_config.json", "metrics.jsonl")
 
 
-ENVIRONMENT = {
-    **os.environ,
-    "OMP_NUM_THREADS": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-    "PYTHONPATH": str(Path(__file__).parents[3]),
-}
-
-
-def python(*arguments: str) -> subprocess.Popen[str]:
-    """Start a module of ours as a process."""
-    command = [sys.executable, "-m", *arguments]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, env=ENVIRONMENT, text=True, **quiet)
-
-
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("killed")
@@ -62,43 +48,63 @@ def options(tiny_llama: Path, work: Path) -> list[str]:
     return ["--data", str(work / "data.jsonl"), "--model", str(tiny_llama), "--device=cpu", *pairs]
 
 
+def command(forks: Forks, *arguments: str, log: Path, hook: tuple[str, str] | None = None) -> int:
+    """Carry out a command of the trainer in a process of its own; return how that ended."""
+    pid = forks.start([*arguments], log=log, environment={"HF_HUB_OFFLINE": "1"}, hook=hook)
+    return forks.wait(pid)
+
+
 @pytest.fixture(scope="module")
-def whole(work: Path, options: list[str]) -> Path:
-    """Folder of the uninterrupted run; beside it those of runs killed at each of `PLACES`."""
-    done = python("tests.killing", str(work), *options)
-    _, words = done.communicate(timeout=270)
-    assert done.returncode == 0, words
+def whole(work: Path, options: list[str], forks: Forks) -> Path:
+    """Folder of the uninterrupted run."""
+    status = command(forks, "train", *options, "--out", str(work / "whole"), log=work / "log")
+    assert status == 0, (work / "log").read_text()
     return work / "whole"
 
 
 def assert_same_bits(found: Path, expected: Path) -> None:
     for name in KEPT_FILES:
         assert (found / name).read_bytes() == (expected / name).read_bytes(), name
+    losses = [
+        [row.loss for row in read_rows(out / "steps.jsonl", StepMetric)]
+        for out in (found, expected)
+    ]
+    assert losses[0] == losses[1]
     allowed = {".lock", "adapter", "checkpoints", "config.json", "data.jsonl"}
-    allowed |= {"metrics.jsonl", "samples.json", "summary.json"}
+    allowed |= {"metrics.jsonl", "steps.jsonl", "samples.json", "summary.json", "tensorboard"}
     assert {path.name for path in found.iterdir()} == allowed
     assert all(path.name.isdigit() for path in RunFolder(found).checkpoints.iterdir())
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_wherever_a_run_is_killed_it_resumes_to_the_same_bits(whole: Path, place: str) -> None:
-    assert_same_bits(whole.with_name(place), whole)
+def test_wherever_a_run_is_killed_it_resumes_to_the_same_bits(
+    whole: Path, options: list[str], forks: Forks, tmp_path: Path, place: str
+) -> None:
+    out, log = tmp_path / "out", tmp_path / "log"
+    killed = command(
+        forks, "train", *options, "--out", str(out), log=log, hook=("tests.killing", place)
+    )
+    assert killed == -signal.SIGKILL, log.read_text()
+    if place in WHILE_RESUMING:
+        hook = ("tests.killing", f"{place}, resuming")
+        assert command(forks, "resume", str(out), log=log, hook=hook) == -signal.SIGKILL
+    assert command(forks, "resume", str(out), log=log) == 0, log.read_text()
+    assert_same_bits(out, whole)
 
 
 def test_a_process_killed_from_outside_resumes_to_the_same_bits(
-    whole: Path, options: list[str], tmp_path: Path
+    whole: Path, options: list[str], forks: Forks, tmp_path: Path
 ) -> None:
-    out, metrics = tmp_path / "out", tmp_path / "out" / "metrics.jsonl"
-    doomed = python("trainer", "train", *options, "--out", str(out))
+    out, log = tmp_path / "out", tmp_path / "log"
+    metrics = out / "metrics.jsonl"
+    doomed = forks.start(["train", *options, "--out", str(out)], log=log)
     deadline = time.monotonic() + 120
     # Seven rows an epoch: the ninth is written in the middle of the second epoch's first step.
     while not metrics.exists() or metrics.read_bytes().count(b"\n") < 9:
-        assert doomed.poll() is None and time.monotonic() < deadline
-        time.sleep(0.005)
-    doomed.send_signal(signal.SIGKILL)
-    doomed.communicate()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.002)
+    os.kill(doomed, signal.SIGKILL)
+    assert forks.wait(doomed) == -signal.SIGKILL
     assert not (out / "adapter").exists()
-    resumed = python("trainer", "resume", str(out))
-    _, words = resumed.communicate(timeout=120)
-    assert resumed.returncode == 0, words
+    assert command(forks, "resume", str(out), log=log) == 0, log.read_text()
     assert_same_bits(out, whole)

@@ -34,5 +34,6 @@ def test_a_step_that_was_never_finished_is_taken_back_everywhere(
     assert [(row.step, row.turn) for row in stored] == expected
     assert [row.step for row in queries.step_metrics(database, run.id)] == [0, 1]
     recorder.turns([turn_metric(step=2, turn=0)])  # the next attempt's row finds its place free
+    recorder.store()
     assert len(queries.turn_metrics(database, run.id)) == 5
     database.close()

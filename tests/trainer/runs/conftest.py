@@ -1,0 +1,55 @@
+"""A database with conversations, and runs as forks of one process that has loaded torch."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from db.engine import Database, open_database
+from db.settings import Settings
+from tests.forking import Forks, start_server
+from tests.live_runs import add_conversations
+from trainer.runs import launch
+
+
+@pytest.fixture
+def database(settings: Settings) -> Iterator[Database]:
+    """A database in a home of its own."""
+    opened = open_database(settings)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def conversation_ids(database: Database) -> list[int]:
+    """Eight conversations of three scored turns."""
+    return add_conversations(database)
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """The serving process of this session."""
+    door, server = start_server(tmp_path_factory.mktemp("forks"))
+    yield door
+    server.kill()
+    server.wait()
+
+
+@dataclass(slots=True)
+class ForkedRuns:
+    """Starts each run as a fork; `hook` is what the next ones do first."""
+
+    forks: Forks
+    hook: tuple[str, str] | None = None
+
+    def start_process(self, settings: Settings, run_id: int) -> int:
+        """Stand for `trainer.runs.launch.start_process`."""
+        return self.forks.start_run(settings, run_id, hook=self.hook)
+
+
+@pytest.fixture
+def forked(forks: Forks, monkeypatch: pytest.MonkeyPatch) -> ForkedRuns:
+    """Runs that this test launches are forks."""
+    runs = ForkedRuns(forks)
+    monkeypatch.setattr(launch, "start_process", runs.start_process)
+    return runs
