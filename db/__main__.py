@@ -1,19 +1,25 @@
-"""The data layer's command line: upgrade, import, export, backup, user."""
+"""The data layer's command line: conversations in and out, copies of all there is, people."""
 
 import argparse
-import dataclasses
-import json
 import os
 import sys
 from pathlib import Path
 
-from db import formats, queries
+from db.archive import write_archive
 from db.backup import backup
-from db.engine import Database, open_database
-from db.errors import DataError, EveryTurnError, StorageError
-from db.importing import import_bytes
-from db.records import ConversationFilter, ImportReport
-from db.targets import refuse_database, replacing
+from db.engine import open_database
+from db.errors import EveryTurnError
+from db.export_command import add_export_arguments, run_export
+from db.import_command import (
+    add_import_arguments,
+    add_undo_arguments,
+    run_import,
+    run_imports,
+    run_job,
+    run_undo,
+)
+from db.restoring import restore
+from db.settings import read_settings
 from db.user_commands import add_user_parser, run_user_command
 
 
@@ -37,18 +43,18 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m db", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("upgrade", help="create the database, or bring its schema up to date")
-    reader = commands.add_parser("import", help="import conversations from JSON or JSON lines")
-    reader.add_argument("file", type=Path, metavar="FILE")
-    reader.add_argument("--format", default=formats.AUTO, choices=(formats.AUTO, *formats.READABLE))
-    reader.add_argument(
-        "--dry-run", action="store_true", help="say what it would do, change nothing"
-    )
-    reader.add_argument("--json", action="store_true", help="print the report as one JSON object")
-    writer = commands.add_parser("export", help="write all conversations, archived ones included")
-    writer.add_argument("file", metavar="FILE|-", help="a file, or - for standard output")
-    writer.add_argument("--format", required=True, choices=formats.WRITABLE)
+    add_import_arguments(commands.add_parser("import", help="import files, all of them or none"))
+    commands.add_parser("imports", help="list the imports, the latest first")
+    add_undo_arguments(commands.add_parser("undo", help="take an import back as a whole"))
+    job = commands.add_parser("import-job", help="what the import page starts; not for people")
+    job.add_argument("id", type=int, metavar="ID")
+    add_export_arguments(commands.add_parser("export", help="write conversations into a file"))
     saver = commands.add_parser("backup", help="copy the database, also while it is in use")
     saver.add_argument("file", type=Path, metavar="FILE")
+    packer = commands.add_parser("archive", help="pack database and runs into one file")
+    packer.add_argument("file", type=Path, metavar="FILE")
+    opener = commands.add_parser("restore", help="open an archive or a backup in an empty home")
+    opener.add_argument("file", type=Path, metavar="FILE")
     add_user_parser(commands.add_parser("user", help="say who may sign in (docs/team.md)"))
     return parser
 
@@ -60,9 +66,22 @@ def _run(options: argparse.Namespace) -> int:
             print(f"up to date: {database.sqlite_file or 'the database of DATABASE_URL'}")
             return 0
         case "import":
-            return _import(options)
+            return run_import(options)
+        case "imports":
+            return run_imports()
+        case "undo":
+            return run_undo(options.id, confirmed=options.yes)
+        case "import-job":
+            return run_job(options.id)
         case "export":
-            _export(open_database(), options.file, options.format)
+            return run_export(options)
+        case "archive":
+            packed = write_archive(open_database(), options.file)
+            print(f"wrote {options.file} (runs {packed.runs}, {packed.size_bytes} bytes)")
+            return 0
+        case "restore":
+            opened = restore(read_settings(), options.file)
+            print(f"restored: conversations {opened.conversations}, runs {opened.runs}")
             return 0
         case "user":
             print(run_user_command(open_database(), options))
@@ -71,87 +90,6 @@ def _run(options: argparse.Namespace) -> int:
             size_bytes = backup(open_database(), options.file)
             print(f"wrote {options.file} ({size_bytes} bytes)")
             return 0
-
-
-def _import(options: argparse.Namespace) -> int:
-    file: Path = options.file
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise DataError(
-            f"the file cannot be read ({error.strerror})",
-            where=str(file),
-            remedy="Check its name and its permissions.",
-        ) from None
-    try:
-        report = import_bytes(
-            open_database(),
-            data,
-            format=options.format,
-            source=f"import:{file.name}",
-            dry_run=options.dry_run,
-        )
-    except DataError as error:
-        where = f"{file}, {error.where}"
-        raise DataError(error.what, where=where, remedy=error.remedy) from None
-    if options.json:
-        _print(json.dumps(dataclasses.asdict(report), ensure_ascii=False) + "\n")
-    else:
-        _print(_describe(report, dry_run=options.dry_run) + "\n")
-    if report.skipped and not report.conversations + report.duplicates:
-        first = report.skipped[0]
-        raise DataError(
-            f"none of the file's rows could be imported; the first has: {first.reason}",
-            where=f"{file}, row {first.row}, {first.field}",
-            remedy=first.remedy,
-        )
-    return 0
-
-
-def _describe(report: ImportReport, *, dry_run: bool) -> str:
-    lines = [
-        f"{'would import' if dry_run else 'imported'} as {report.format}: "
-        f"conversations {report.conversations}, messages {report.messages}, "
-        f"scores {report.scores}, already there {report.duplicates}, "
-        f"rows skipped {len(report.skipped)}"
-    ]
-    for issue in report.skipped:
-        lines.append(f"skipped row {issue.row}, {issue.field}: {issue.reason}. {issue.remedy}")
-    lines += [f"note: {warning}" for warning in report.warnings]
-    return "\n".join(lines)
-
-
-def _export(database: Database, file: str, format: str) -> None:
-    if file != "-":
-        refuse_database(database, Path(file))
-    user_id = queries.local_user(database).id
-    ids = [
-        id
-        for archived in (False, True)
-        for id in queries.conversation_ids(
-            database, ConversationFilter(archived=archived), user_id=user_id
-        )
-    ]
-    text = formats.write(queries.conversations(database, sorted(ids)), format)
-    if file == "-":
-        _print(text)
-        return
-    try:
-        with replacing(Path(file)) as unfinished:
-            unfinished.write_bytes(text.encode())
-    except OSError as error:
-        raise StorageError(
-            f"the file cannot be written ({error.strerror})",
-            where=file,
-            remedy="Check that its folder exists, can be written and has space.",
-        ) from None
-    print(f"conversations written to {file}: {len(ids)}")
-
-
-def _print(text: str) -> None:
-    """Write UTF-8 to standard output, whatever the terminal's encoding: it may quote any text."""
-    sys.stdout.buffer.write(text.encode())
-    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ from db.engine import Database
 from db.enums import ImportState
 from db.errors import EveryTurnError
 from db.formats import Source
+from db.hub import fetch_rows
 from db.import_report import Reading
-from db.importing import SourceFile, rehearse, stage, store
-from db.records import Import, ImportFile
+from db.importing import SourceFile, patient, rehearse, stage, store
+from db.records import HubSet, Import, ImportFile
 from db.settings import Settings
 
 _STAGED = "staged"
@@ -55,6 +56,9 @@ def run_import_job(db: Database, import_id: int) -> None:
 
 def _check(db: Database, job: Import) -> None:
     folder = import_folder(db.settings, job.id)
+    for index, file in enumerate(job.files):
+        if file.hub is not None and not (folder / str(index)).exists():
+            _fetch(db, job.id, file.hub, folder / str(index))
     files = [
         SourceFile(file, source_of(db.settings, job.id, index, file))
         for index, file in enumerate(job.files)
@@ -67,6 +71,15 @@ def _check(db: Database, job: Import) -> None:
     (folder / _READING).write_text(json.dumps(found.reading.to_json()), encoding="utf-8")
     tell(1.0, "Comparing with what is there")
     commands.settle_check(db, job.id, rehearse(db, found).to_json())
+
+
+def _fetch(db: Database, import_id: int, wanted: HubSet, path: Path) -> None:
+    def tell(share: float, message: str) -> None:
+        commands.report_import_progress(db, import_id, share, message)
+
+    unfinished = path.with_suffix(".part")
+    fetch_rows(wanted, unfinished, patient(tell))
+    unfinished.replace(path)
 
 
 def _store(db: Database, job: Import) -> None:

@@ -128,7 +128,7 @@ def stage(
     """
     total_bytes = sum(chosen.source.size_bytes for chosen in files) or 1
     done_bytes = 0
-    tell = _patient(progress)
+    tell = patient(progress)
     formats: dict[str, None] = {}
     issues: list[ImportIssue] = []
     mapped: list[str] = []
@@ -229,7 +229,7 @@ def _localised(conversation: Conversation, source: str) -> Conversation:
     return replace(conversation, source=conversation.source or source, messages=messages)
 
 
-def _patient(progress: Progress | None) -> Progress:
+def patient(progress: Progress | None) -> Progress:
     """Return a function that passes progress on now and then, not at every row."""
     last_s = 0.0
 

@@ -111,7 +111,7 @@ def _record(row: ImportTable, user: str) -> Import:
         id=row.id,
         state=row.state,
         user=user,
-        files=tuple(ImportFile(**file) for file in row.files),
+        files=tuple(ImportFile.from_json(file) for file in row.files),
         report=None if row.report is None else ImportReport.from_json(row.report),
         process=row.process,
         progress=row.progress,

@@ -13,6 +13,7 @@ from db.records.conversations import (
     Score,
 )
 from db.records.imports import (
+    HubSet,
     Import,
     ImportFile,
     ImportIssue,
@@ -44,6 +45,7 @@ __all__ = [
     "ConversationOrder",
     "ConversationRow",
     "FilterOptions",
+    "HubSet",
     "Import",
     "ImportFile",
     "ImportIssue",

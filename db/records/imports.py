@@ -90,6 +90,23 @@ class ImportReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HubSet:
+    """A data set of the Hugging Face Hub.
+
+    Attributes:
+        name: Like "HuggingFaceH4/ultrafeedback_binarized".
+        split: Which part of it.
+        config: Which of its configurations, None for the only or default one.
+        limit: How many rows at most, None for all.
+    """
+
+    name: str
+    split: str = "train"
+    config: str | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportFile:
     """One file of an import, and how it is read.
 
@@ -97,11 +114,21 @@ class ImportFile:
         name: What the person calls it.
         format: Name of the format, "auto" to recognise it.
         rule: `ScoreRule.to_json()`; None takes the suggested rule.
+        hub: Where its rows are fetched from, None if it was a file to begin with.
     """
 
     name: str
     format: str = "auto"
     rule: dict[str, Any] | None = None
+    hub: HubSet | None = None
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Return the file that `dataclasses.asdict` and JSON made this of."""
+        fields: dict[str, Any] = {**data}
+        if fields["hub"] is not None:
+            fields["hub"] = HubSet(**fields["hub"])
+        return cls(**fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

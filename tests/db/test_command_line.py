@@ -9,6 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
+from typing import BinaryIO
 
 import pytest
 
@@ -42,6 +43,7 @@ def test_from_nothing_to_an_export_and_back(settings: Settings, tmp_path: Path) 
         "scores": 1,
         "duplicates": 0,
         "skipped": [],
+        "issues": [],
         "warnings": [],
     }
     exported = run("export", "-", "--format", "native")
@@ -56,9 +58,9 @@ def test_from_nothing_to_an_export_and_back(settings: Settings, tmp_path: Path) 
     [
         (["import", "missing.json"], 1, "missing.json: the file cannot be read"),
         (["import", "."], 1, "cannot be read"),
-        (["import", "bad.json"], 1, "bad.json, line 2, column 1: the JSON is malformed"),
+        (["import", "bad.json"], 1, "bad.json, line 2, column 2: the JSON is malformed"),
         (["import", "alien.jsonl"], 1, "alien.jsonl, row 1, messages[0].role: none of the file's"),
-        (["import", "seed.json", "--format", "csv"], 2, "invalid choice"),
+        (["import", "seed.json", "--format", "xml"], 2, "invalid choice"),
         (["import"], 2, "required"),
         ([], 2, "required"),
         (["export", "-", "--format", "recipe"], 2, "invalid choice"),
@@ -81,7 +83,7 @@ def test_failures_are_explained_in_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("seed.json").write_text(SEED)
-    Path("bad.json").write_text("[1,\n")
+    Path("bad.json").write_text(f"{SEED[:-1]},\n{{oops}}]")
     Path("alien.jsonl").write_text('{"messages": [{"role": "alien", "content": "x"}]}')
     if code == 2:
         with pytest.raises(SystemExit) as stopped:
@@ -141,13 +143,12 @@ def test_a_failed_export_leaves_the_old_file_and_nothing_else(
     target.chmod(0o640)
     full = OSError(errno.ENOSPC, "No space left on device")
 
-    def write_half(path: Path, data: bytes) -> int:
-        with path.open("wb") as file:
-            file.write(b"half")
+    def write_half(_db: Database, _ids: list[int], _format: str, stream: BinaryIO) -> int:
+        stream.write(b"half")
         raise full
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_bytes", write_half)
+        patched.setattr("db.export_command.export", write_half)
         assert main(["export", str(target), "--format", "native"]) == 1
     assert target.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.jsonl", "home"]

@@ -69,6 +69,7 @@ def test_duplicates_within_a_file_and_their_scores(database: Database) -> None:
     report = bring(database, write(rows, "native").encode())
     assert (report.conversations, report.duplicates, report.scores) == (1, 2, 2)
     assert report.warnings == (
+        "rows 2, 3: the same conversation stands in a row before it",
         "1 score added to conversations that are already there",
         "1 score left out: the same rater has given that turn another score, which stays",
     )
