@@ -1,9 +1,11 @@
 """OpenAssistant's trees: one message a line with its parent, or one whole tree a line."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
+from db.enums import Role
 from db.formats.draft import Draft, Piece, RawScore, draft
 from db.formats.fields import (
     JsonObject,
@@ -16,7 +18,7 @@ from db.formats.fields import (
 )
 from db.formats.format import Format
 from db.formats.messages import make_message
-from db.formats.result import Notes, share
+from db.formats.result import Notes, RowError, share
 from db.formats.rows import Row
 from db.formats.scales import Scale, ScaleKind
 from db.formats.trees import Node, opening_key, paths, pieces_of, unique
@@ -49,17 +51,23 @@ def _links(row: object) -> tuple[str, ...]:
 
 def _parse(rows: Sequence[Row], notes: Notes) -> Iterator[Draft]:
     found: list[tuple[Node, JsonObject]] = []
+    left_out: set[str] = set()
     for row in rows:
         notes.row = row.number
         data = as_object(row.value, "")
         if _is_tree(data):
             found += _nodes_of_tree(data["prompt"], row.number, notes)
-        else:
+            continue
+        try:
             found.append((_node(data, row.number, "", _parent(data), notes), data))
-    left_out = frozenset(node.id for node, data in found if _is_unwanted(node, data, notes))
+        except RowError as error:
+            notes.skip(error.where, f"{error.what}; what follows it is left out", error.remedy)
+            if isinstance(data.get("message_id"), str):
+                left_out.add(cast(str, data["message_id"]))
+    left_out |= {node.id for node, data in found if _is_unwanted(node, data, notes)}
     nodes = unique([node for node, _ in found if node.id not in left_out], notes)
-    nodes = _ranked(nodes, {node.id: data for node, data in found})
-    ways = list(paths(nodes, notes, left_out))
+    nodes = _ranked(nodes, found)
+    ways = list(paths(nodes, notes, frozenset(left_out)))
     for way in ways:
         notes.row = way[0].row
         pieces = pieces_of(way)
@@ -90,7 +98,7 @@ def _node(data: JsonObject, row: int, path: str, parent: str | None, notes: Note
     given = optional_text(data, "message_id", path)
     role = required_text(data, "role", path)
     message = make_message(role, required_text(data, "text", path), f"{path}.role", notes)
-    if message.role.value == "assistant":
+    if message.role is Role.ASSISTANT:
         message = replace(message, model=optional_text(data, "model_name", path) or None)
     if not given and not path:
         required(data, "message_id", path)
@@ -133,24 +141,26 @@ def _is_unwanted(node: Node, data: JsonObject, notes: Notes) -> bool:
     return False
 
 
-def _ranked(nodes: dict[str, Node], data: dict[str, JsonObject]) -> dict[str, Node]:
-    """Add the ranks among siblings; two with the same rank are in doubt."""
-    ranks: dict[str | None, list[object]] = {}
-    for node in nodes.values():
-        rank = data[node.id].get("rank")
+def _ranked(nodes: dict[str, Node], found: Sequence[tuple[Node, JsonObject]]) -> dict[str, Node]:
+    """Add the ranks among siblings, left out ones too; two with the same rank are in doubt."""
+    first: dict[str, tuple[Node, object]] = {}
+    for node, data in found:
+        first.setdefault(node.id, (node, data.get("rank")))
+    ranks: dict[str | None, Counter[str]] = {}
+    for node, rank in first.values():
         if rank is not None:
-            ranks.setdefault(node.parent, []).append(rank)
-    return {id: _with_rank(node, data[id].get("rank"), ranks) for id, node in nodes.items()}
+            ranks.setdefault(node.parent, Counter())[str(rank)] += 1
+    return {id: _with_rank(node, first[id][1], ranks) for id, node in nodes.items()}
 
 
-def _with_rank(node: Node, rank: object, ranks: dict[str | None, list[object]]) -> Node:
+def _with_rank(node: Node, rank: object, ranks: dict[str | None, Counter[str]]) -> Node:
     (piece,) = node.pieces
-    if rank is None or piece.message.role.value != "assistant":
+    if rank is None or piece.message.role is not Role.ASSISTANT:
         return node
-    others = ranks[node.parent]
     field = "rank" if node.field == "message_id" else f"{node.field}.rank"
-    doubt = f"two replies have the rank {rank}" if others.count(rank) > 1 else ""
-    raw = RawScore(name="rank", value=rank, field=field, siblings=len(others), doubt=doubt)
+    among = ranks[node.parent]
+    doubt = f"two replies have the rank {str(rank)[:20]}" if among[str(rank)] > 1 else ""
+    raw = RawScore(name="rank", value=rank, field=field, siblings=among.total(), doubt=doubt)
     return replace(node, pieces=(replace(piece, scores=(raw, *piece.scores)),))
 
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any, cast
@@ -162,6 +163,11 @@ class ScoreRule:
     def scale(self, name: str) -> Scale | None:
         """Return the scale of one kind of score."""
         return next((scale for scale in self.scales if scale.name == name), None)
+
+    def with_defaults(self, scales: Iterable[Scale]) -> "ScoreRule":
+        """Return this rule with scales added for names that it says nothing of."""
+        known = {scale.name for scale in self.scales}
+        return ScoreRule((*self.scales, *(s for s in scales if s.name not in known)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the rule as JSON data."""

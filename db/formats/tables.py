@@ -133,11 +133,7 @@ def _parse_turns(turns: Sequence[_Cells], notes: Notes) -> Draft:
     rows: dict[tuple[str, str] | int, int] = {}
     for place, cells in enumerate(turns):
         notes.row = cells.row
-        try:
-            piece = _turn(cells, notes)
-        except RowError as error:
-            notes.skip(error.where, error.what, error.remedy)
-            continue
+        piece = _turn(cells, notes)
         turn = cells.text("turn")
         key = (turn, piece.message.role.value) if turn else place
         known = pieces.get(key)
