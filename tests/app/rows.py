@@ -82,7 +82,10 @@ def make_run(
     if status is not RunStatus.QUEUED:
         commands.claim_next_run(database)
         pid, started = _living_process()
-        commands.record_process(database, run.id, pid=pid, process_started_at=started)
+        machine = process.own_machine()
+        commands.record_process(
+            database, run.id, pid=pid, process_started_at=started, machine=machine
+        )
     if status not in (RunStatus.QUEUED, RunStatus.STARTING):
         commands.begin_run(database, run.id)
         commands.heartbeat(database, run.id, progress=progress, message=message)

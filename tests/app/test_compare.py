@@ -84,7 +84,7 @@ def test_the_page_shows_settings_curves_figures_and_samples_by_address(
     page = open_page(routes.COMPARE, runs=f"{one.id},{two.id},999")
     assert not page.exception
     assert page.multiselect[0].value == [one.id, two.id]
-    assert [table.value.iloc[0].tolist() for table in page.table][0][1:] == ["3", "9"]
+    assert page.table[0].value.iloc[0].tolist()[1:] == ["3", "9"]
     shown = json.loads(page.get("bidi_component")[0].proto.json)
     figure = json.loads(shown["figure"])
     assert [trace["name"] for trace in figure["data"]] == ["one (1)", "&lt;b>two&lt;/b> (2)"]

@@ -1,13 +1,22 @@
 """The list of runs."""
 
+from dataclasses import replace
+
 import pytest
 
 from app import data, routes
 from app.components.format import plain
-from app.components.run_status import RECENT_STEPS, duration, progress_text, time_left_s
+from app.components.run_status import (
+    RECENT_STEPS,
+    duration,
+    estimate_left_s,
+    progress_text,
+    time_left_s,
+)
 from db import commands, queries
 from db.enums import ErrorKind, RunStatus
 from tests.app.rows import make_run, step_row
+from trainer.runs.process import own_machine
 
 
 def texts(elements) -> str:
@@ -40,7 +49,10 @@ def test_each_run_shows_name_state_and_whether_it_learns(open_page, database, co
 
 def test_a_dead_run_is_found_and_shown_as_failed(open_page, database, conversation_ids):
     run = make_run(database, conversation_ids, RunStatus.RUNNING)
-    commands.record_process(database, run.id, pid=2**22 - 1, process_started_at=1.0)
+    machine = own_machine()
+    commands.record_process(
+        database, run.id, pid=2**22 - 1, process_started_at=1.0, machine=machine
+    )
     page = open_page(routes.RUNS)
     assert "failed" in texts(page.markdown)
     assert queries.run(database, run.id).error_kind is ErrorKind.KILLED
@@ -101,34 +113,51 @@ def test_durations_are_told_in_two_units_at_most(seconds: float, words: str):
 def test_time_left_is_the_mean_time_of_a_step_times_the_steps_that_remain(
     database, conversation_ids
 ):
-    message = "epoch 1/3 · step 3/8"
-    run = make_run(database, conversation_ids, RunStatus.RUNNING, progress=0.25, message=message)
+    # Two of nine steps are done: three epochs of three.
+    run = make_run(database, conversation_ids, RunStatus.RUNNING, progress=2 / 9, message="words")
     for step, seconds in enumerate((20.0, 40.0)):
         commands.add_step_metric(database, run.id, step_row(step, seconds=seconds))
-    assert time_left_s(run) == pytest.approx(6 * 30)
-    assert progress_text(run) == f"25% · {plain(message)} · 3 min left"
+    assert time_left_s(run) == pytest.approx(7 * 30)
+    assert progress_text(run) == "22% · words · 4 min left"
+
+
+def test_time_left_does_not_count_the_speed_of_an_earlier_attempt(database, conversation_ids):
+    run = make_run(database, conversation_ids, RunStatus.RUNNING, progress=2 / 3)
+    recent = [step_row(0, seconds=500.0), step_row(1, seconds=10.0, attempt=2)]
+    for step in recent:
+        commands.add_step_metric(database, run.id, step)
+    assert time_left_s(replace(run, attempt=2)) == pytest.approx(10)
+    assert time_left_s(replace(run, attempt=3)) is None
+
+
+@pytest.mark.parametrize("into_the_step", [0.0, 0.5, 0.95])
+def test_the_number_of_steps_is_told_from_the_middle_of_one_as_well(
+    into_the_step: float, database, conversation_ids
+):
+    progress = (12 + into_the_step) / 30
+    run = make_run(database, conversation_ids, RunStatus.RUNNING, progress=progress)
+    left = estimate_left_s(run, [step_row(11, seconds=1.0)])
+    assert left == pytest.approx(30 * (1 - progress), rel=0.11)
 
 
 def test_only_the_latest_steps_tell_the_time_left(database, conversation_ids):
-    message = f"epoch 2/2 · step {RECENT_STEPS + 3}/100"
-    run = make_run(database, conversation_ids, RunStatus.RUNNING, progress=0.5, message=message)
-    for step in range(RECENT_STEPS + 2):
-        seconds = 1000.0 if step < 2 else 1.0
+    run = make_run(database, conversation_ids, RunStatus.RUNNING, progress=0.5)
+    for step in range(RECENT_STEPS + 3):
+        seconds = 1000.0 if step < 3 else 1.0
         commands.add_step_metric(database, run.id, step_row(step, seconds=seconds))
-    assert time_left_s(run) == pytest.approx(50)
+    assert time_left_s(run) == pytest.approx(RECENT_STEPS + 3)
 
 
 def test_no_time_is_promised_before_the_first_step_after_the_last_or_after_the_end(
     database, conversation_ids
 ):
-    first = "epoch 1/3 · step 1/8"
-    early = make_run(database, conversation_ids, RunStatus.RUNNING, progress=0.1, message=first)
+    early = make_run(database, conversation_ids, RunStatus.RUNNING, progress=1 / 9)
     assert time_left_s(early) is None
     commands.add_step_metric(database, early.id, step_row(0))
     data.refresh()
-    assert time_left_s(early) == pytest.approx(7.2)
+    assert time_left_s(early) == pytest.approx(8)
     commands.heartbeat(database, early.id, progress=1.0, message="saving the adapter")
     assert time_left_s(queries.run(database, early.id)) is None
-    commands.heartbeat(database, early.id, progress=0.9, message="epoch 3/3 · step 8/8")
+    commands.heartbeat(database, early.id, progress=0.9, message="epoch 3/3")
     commands.end_run(database, early.id, RunStatus.STOPPED)
     assert time_left_s(queries.run(database, early.id)) is None
