@@ -21,9 +21,9 @@ from trainer.preview import preview, refuse_blocked
 from trainer.runs.failure import explain
 from trainer.runs.folder import RunFolder, sha256_of, write_json, write_text
 from trainer.runs.process import (
+    new_claim,
     own_environment,
     own_machine,
-    own_mark,
     reap_in_time,
     start_time,
 )
@@ -55,6 +55,7 @@ def start_run(
     config = config.replace(base_model=find_model(database.settings, config.base_model).name)
     table = preview(conversations, config)
     refuse_blocked(table)
+    claim = new_claim()
     run = commands.create_run(
         database,
         name=name,
@@ -64,9 +65,9 @@ def start_run(
         turns=len(table.turns),
         start_token=start_token,
         device=device_of(config),
-        claimed_by=str(own_mark()),
+        claimed_by=claim,
     )
-    if run.snapshot_sha256:
+    if run.claimed_by != claim:  # another click, tab or process has made it, and prepares it
         return run
     try:
         _freeze(database, run, conversations, config)
@@ -106,7 +107,7 @@ def _freeze(
 def start_waiting(database: Database) -> list[Run]:
     """Start the waiting runs whose device is free, in the order of the queue; return them."""
     started: list[Run] = []
-    while (run := commands.claim_next_run(database, claimed_by=str(own_mark()))) is not None:
+    while (run := commands.claim_next_run(database, claimed_by=new_claim())) is not None:
         try:
             _spawn(database, run)
         except OSError as error:
@@ -173,17 +174,16 @@ def request_stop(database: Database, run_id: int) -> Run:
 def _spawn(database: Database, run: Run) -> None:
     """Start the run's process and record it, unless it has done so itself by then."""
     pid = start_process(database.settings, run.id)
-    started_at = start_time(pid)
+    started_at = start_time(pid) or 0.0  # of one that has ended already: found gone at once
     reap_in_time(pid)
-    if started_at is not None:
-        commands.record_process(
-            database,
-            run.id,
-            pid=pid,
-            process_started_at=started_at,
-            machine=own_machine(),
-            claimed_by=run.claimed_by,
-        )
+    commands.record_process(
+        database,
+        run.id,
+        pid=pid,
+        process_started_at=started_at,
+        machine=own_machine(),
+        claimed_by=run.claimed_by,
+    )
 
 
 def start_process(settings: Settings, run_id: int) -> int:

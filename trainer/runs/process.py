@@ -5,6 +5,7 @@ machine, between two starts of it.
 """
 
 import os
+import secrets
 import socket
 import threading
 from contextlib import suppress
@@ -21,6 +22,9 @@ LAUNCHER_VARIABLES = (
     *("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE"),
 )
 """What `accelerate launch` and `torchrun` tell the processes that they start."""
+
+
+_CLAIM = " claim "
 
 
 class Sign(StrEnum):
@@ -54,8 +58,8 @@ class Mark:
 
     @classmethod
     def from_text(cls, text: str) -> "Mark":
-        """Return the mark that a text holds; an empty one means a process that nobody knows."""
-        pid, started_at, machine = (*text.split(" ", 2), "", "")[:3] if text else ("0", "0", "")
+        """Return the mark of a text or claim; an empty one means a process that nobody knows."""
+        pid, started_at, machine = (text.partition(_CLAIM)[0] or "0 0 ").split(" ", 2)
         return cls(machine=machine, pid=int(pid), started_at=float(started_at))
 
     def sign(self) -> Sign:
@@ -69,6 +73,14 @@ class Mark:
 def own_mark() -> Mark:
     """Return the mark of this process."""
     return Mark(machine=own_machine(), pid=os.getpid(), started_at=own_start_time())
+
+
+def new_claim() -> str:
+    """Return a text that names this process, and one thing that it does: two threads are two.
+
+    `Mark.from_text` returns the process.
+    """
+    return f"{own_mark()}{_CLAIM}{secrets.token_hex(8)}"
 
 
 @cache
