@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -18,6 +19,11 @@ from db.records import User
 
 CHECKED_S = 2.0
 """For how long a page believes what it knows about a session; writes always ask."""
+
+T = TypeVar("T")
+
+_visitor: ContextVar[tuple[str, str] | None] = ContextVar("visitor", default=None)
+"""Token and provider's e-mail address of the page that work done later is for."""
 
 
 class NotSignedInError(EveryTurnError):
@@ -56,6 +62,24 @@ def is_admin() -> bool:
 def people_sign_in() -> bool:
     """Return whether people sign in here, rather than being the local user."""
     return ways().any
+
+
+def later(action: Callable[[], T]) -> Callable[[], T]:
+    """Return `action` for a time when Streamlit no longer knows whose page it is from.
+
+    It is who looks at the page now, asked again then whether they are still signed in. A download
+    that is made at the click needs this.
+    """
+    visitor = (_token(), _provider_person())
+
+    def as_visitor() -> T:
+        before = _visitor.set(visitor)
+        try:
+            return action()
+        finally:
+            _visitor.reset(before)
+
+    return as_visitor
 
 
 def sign_out() -> None:
@@ -110,11 +134,17 @@ def _found(user: User | None) -> User:
 
 
 def _token() -> str:
+    visitor = _visitor.get()
+    if visitor is not None:
+        return visitor[0]
     return st.context.cookies.get(browsers.COOKIE, "")
 
 
 def _provider_person() -> str:
     """Return the e-mail address that the provider vouches for; "" where nobody is signed in."""
+    visitor = _visitor.get()
+    if visitor is not None:
+        return visitor[1]
     if not ways().providers or not st.user.is_logged_in:
         return ""
     return vouched_email(st.user.to_dict(), auth_section(), _session_length())

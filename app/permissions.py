@@ -56,6 +56,16 @@ def check(
         refuse(db, user, action, "nobody may do this in another person's name")
 
 
+def require_admin(db: Database, user: User, action: str) -> None:
+    """Refuse and log what only admins may do and no command does, such as an export.
+
+    Raises:
+        RefusedError: if the person is none.
+    """
+    if user.role is not UserRole.ADMIN:
+        refuse(db, user, action, "only admins may do this")
+
+
 def refuse(db: Database, user: User, action: str, why: str) -> NoReturn:
     """Log an attempt and refuse it.
 

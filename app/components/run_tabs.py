@@ -7,12 +7,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app import data, run_files
+from app import auth, data, run_files
 from app.components.charts_data import data_chart
 from app.components.config_form import labelled
 from app.components.format import plain
 from app.components.run_charts import show_chart
 from app.components.turn_table import turn_table
+from app.downloads import for_admins
 from app.metrics import run_metrics
 from db.records import Run
 from trainer.config import TrainConfig
@@ -130,6 +131,9 @@ def _log_lines(run: Run) -> None:
 
 def _export(run: Run, config: TrainConfig) -> None:
     del config
+    if not auth.is_admin():
+        st.info("Only admins take files away. Ask one of them.", icon=":material/lock:")
+        return
     folder = run_files.folder(run.id)
     stem = f"everyturn-run-{run.id}"
     has_adapter = folder.adapter.is_dir()
@@ -143,7 +147,7 @@ def _export(run: Run, config: TrainConfig) -> None:
         if has_adapter:
             st.download_button(
                 "Adapter (zip)",
-                lambda: zip_adapter(folder.path),
+                for_admins("adapter", lambda: zip_adapter(folder.path)),
                 f"{stem}-adapter.zip",
                 "application/zip",
                 type="primary",
@@ -162,7 +166,7 @@ def _export(run: Run, config: TrainConfig) -> None:
             ):
                 st.download_button(
                     f"{what.capitalize()} ({name})",
-                    partial(_written, write, read, run.id),
+                    for_admins("figures", partial(_written, write, read, run.id)),
                     f"{stem}-{what}.{kind}",
                     "text/csv" if kind == "csv" else "application/jsonl",
                     icon=":material/table:" if kind == "csv" else ":material/data_object:",

@@ -20,7 +20,7 @@ def render(reason: auth.NotSignedInError) -> None:
     """
     here = ways()
     with st.container(horizontal_alignment="center"), st.container(width=WIDTH):
-        st.title("EveryTurn", anchor=False)
+        st.title("Sign in", anchor=False)
         if isinstance(reason, auth.NotAdmittedError) or not here.any:
             show_error(reason)
         _outcome()
