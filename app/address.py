@@ -5,7 +5,13 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app.routes import COMPARED_PARAM, CONVERSATION_PARAM, FROM_RUN_PARAM, RUN_PARAM
+from app.routes import (
+    COMPARED_PARAM,
+    CONVERSATION_PARAM,
+    FROM_RUN_PARAM,
+    IMPORT_PARAM,
+    RUN_PARAM,
+)
 
 _TURN_PARAM = "turn"
 MODE_PARAM = "mode"
@@ -22,6 +28,16 @@ def conversation_id() -> int | None:
 def run_id() -> int | None:
     """Return the run that the address names, if any."""
     return _number(RUN_PARAM)
+
+
+def import_id() -> int | None:
+    """Return the import that the address names, if any."""
+    return _number(IMPORT_PARAM)
+
+
+def open_import(import_id: int | None) -> None:
+    """Point the address at an import of this page, or back at the choice of files."""
+    _put(IMPORT_PARAM, import_id)
 
 
 def from_run_id() -> int | None:
@@ -46,7 +62,7 @@ def turn() -> int | None:
 
 
 def mode() -> str:
-    """Return what is being done on the page ("new", "edit", "import", or nothing)."""
+    """Return what is being done on the page ("new", "edit", or nothing)."""
     return st.query_params.get(MODE_PARAM, "")
 
 

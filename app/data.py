@@ -4,6 +4,7 @@ Reads of runs first let `trainer.runs.reconcile` find dead processes, so that no
 run as alive that is not.
 """
 
+import io
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -12,18 +13,18 @@ import streamlit as st
 
 from app import auth, permissions
 from app.connection import database, settings
+from app.import_jobs import reconcile_imports
 from db import queries
 from db.engine import Database
 from db.enums import ReviewState, RunStatus
-from db.formats import write as write_conversations
-from db.importing import import_bytes
+from db.exporting import export as export_to
 from db.records import (
     Artifact,
     Conversation,
     ConversationFilter,
     ConversationRow,
     FilterOptions,
-    ImportReport,
+    Import,
     NewTurnMetrics,
     Overview,
     OwnTurn,
@@ -35,6 +36,7 @@ from db.records import (
     StepMetric,
     TurnChange,
     TurnMetric,
+    UndoEffects,
     UserSettings,
 )
 from db.records.agreement import SharedTurn
@@ -205,20 +207,35 @@ def score_events(
     )
 
 
-def preview_import(content: bytes, *, format: str, source: str) -> ImportReport:
-    """Return what importing a file would do, without doing it.
+def import_(import_id: int) -> Import:
+    """Return one import as it stands at this moment.
 
     Raises:
-        DataError: if the file is not of this format.
+        NotFoundError: if there is none with this id.
     """
-    return _read(import_bytes, content, format=format, source=source, dry_run=True)
+    auth.current_user()
+    reconcile_imports(database())
+    return queries.import_(database(), import_id)
 
 
-def export(filter: ConversationFilter, *, user_id: int, format: str) -> str:
-    """Return the text of a file with all conversations the filter lets through."""
-    return write_conversations(
-        conversations(tuple(conversation_ids(filter, user_id=user_id))), format
-    )
+def imports() -> list[Import]:
+    """Return the latest imports, newest first."""
+    auth.current_user()
+    reconcile_imports(database())
+    return queries.imports(database(), limit=20)
+
+
+def undo_effects(import_id: int) -> UndoEffects:
+    """Return what undoing an import would take away."""
+    auth.current_user()
+    return queries.undo_effects(database(), import_id)
+
+
+def export(filter: ConversationFilter, *, user_id: int, format: str) -> bytes:
+    """Return a file with all conversations that the filter lets through, in its order."""
+    stream = io.BytesIO()
+    export_to(database(), conversation_ids(filter, user_id=user_id), format, stream)
+    return stream.getvalue()
 
 
 def run(run_id: int) -> Run:

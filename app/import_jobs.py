@@ -12,7 +12,7 @@ from db.engine import Database
 from db.enums import ImportState
 from db.errors import StorageError
 from db.import_job import import_folder
-from db.records import ImportFile
+from db.records import HubSet, ImportFile
 from trainer.runs.process import (
     Mark,
     Sign,
@@ -52,14 +52,20 @@ def receive(db: Database, uploads: Sequence[Upload], *, user_id: int) -> int:
     Raises:
         StorageError: if they cannot be kept.
     """
-    clear_up(db)
     files = [ImportFile(name=upload.name) for upload in uploads]
+    return _begin(db, files, [upload.getbuffer() for upload in uploads], user_id)
+
+
+def _begin(
+    db: Database, files: Sequence[ImportFile], contents: Sequence[memoryview], user_id: int
+) -> int:
+    clear_up(db)
     import_id = commands.create_import(db, files, user_id=user_id)
     folder = import_folder(db.settings, import_id)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for index, upload in enumerate(uploads):
-            (folder / str(index)).write_bytes(upload.getbuffer())
+        for index, content in enumerate(contents):
+            (folder / str(index)).write_bytes(content)
         _spawn(db, import_id)
     except OSError as error:
         commands.cancel_import(db, import_id)
@@ -72,14 +78,23 @@ def receive(db: Database, uploads: Sequence[Upload], *, user_id: int) -> int:
     return import_id
 
 
+def fetch(db: Database, wanted: HubSet, *, user_id: int) -> int:
+    """Fetch a data set of the hub and have it checked; return the import's id.
+
+    Raises:
+        StorageError: if its folder cannot be made.
+    """
+    return _begin(db, [ImportFile(name=wanted.name, hub=wanted)], [], user_id)
+
+
 def check_again(db: Database, import_id: int, files: Sequence[ImportFile]) -> None:
     """Check the same files, read in another way.
 
     Raises:
         NotFoundError, ConflictError: as `commands.check_import`.
     """
-    commands.check_import(db, import_id, files)
-    _spawn(db, import_id)
+    if commands.check_import(db, import_id, files):
+        _spawn(db, import_id)
 
 
 def begin_import(db: Database, import_id: int) -> None:
@@ -88,8 +103,8 @@ def begin_import(db: Database, import_id: int) -> None:
     Raises:
         NotFoundError, ConflictError: as `commands.start_import`.
     """
-    commands.start_import(db, import_id)
-    _spawn(db, import_id)
+    if commands.start_import(db, import_id):
+        _spawn(db, import_id)
 
 
 def cancel(db: Database, import_id: int) -> None:

@@ -16,7 +16,7 @@ from db.records import User
 LOGO = Path(__file__).parent / "logo.svg"
 ICON = Path(__file__).parent / "icon.svg"  # a named icon would be fetched from the internet
 
-ADMIN_PAGES = {"launch", "agreement", "insight"}
+ADMIN_PAGES = {"import", "launch", "agreement", "insight"}
 """Pages on which an annotator can do nothing; `app.permissions` decides what anybody may do."""
 
 
@@ -63,6 +63,13 @@ def _pages(*, is_admin: bool = True) -> dict[str, list[StreamlitPage]]:
                 title="Conversations",
                 icon=":material/chat:",
                 url_path="conversations",
+            ),
+            st.Page(
+                routes.IMPORTS,
+                title="Import",
+                icon=":material/download:",
+                url_path="import",
+                visibility="hidden",
             ),
             st.Page(routes.LABEL, title="Label", icon=":material/grade:", url_path="label"),
             st.Page(

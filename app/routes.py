@@ -2,6 +2,7 @@
 
 HOME = "views/home.py"
 CONVERSATIONS = "views/conversations.py"
+IMPORTS = "views/imports.py"
 LABEL = "views/label.py"
 AGREEMENT = "views/agreement.py"
 INSIGHT = "views/insight.py"
@@ -12,6 +13,7 @@ COMPARE = "views/compare.py"
 SETTINGS = "views/settings.py"
 
 CONVERSATION_PARAM = "conversation"
+IMPORT_PARAM = "import"
 RUN_PARAM = "run"
 FROM_RUN_PARAM = "from_run"
 COMPARED_PARAM = "runs"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from uuid import uuid4
 
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from app.draft import Draft
 from db.errors import EveryTurnError
@@ -69,8 +70,16 @@ DRAFT: Slot[Draft | None] = Slot("draft", lambda: None)
 TABLE_VERSION: Slot[int] = Slot("conversations.version", int)
 """Part of the table's widget key: a new number forgets which rows were chosen."""
 
+RECEIVED_FILES: Slot[frozenset[str]] = Slot("import.received", frozenset)
+"""Ids of the uploads that an import was made of."""
+
 UPLOAD_VERSION: Slot[int] = Slot("import.version", int)
 """Part of the upload's widget key: a new number empties the upload field."""
+
+
+def uploads(key: str) -> list[UploadedFile]:
+    """Return the files in the upload field with this key."""
+    return list(st.session_state.get(key) or ())
 
 
 def widget_value(key: str) -> object:

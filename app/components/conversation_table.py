@@ -6,7 +6,7 @@ from app import address, data, state
 from app.components.confirm import confirm_delete
 from app.components.errors import guarded
 from app.components.format import counted, row_title
-from app.components.importer import render_export
+from app.components.export_panel import render_export
 from db import commands
 from db.records import (
     ConversationFilter,

@@ -41,7 +41,7 @@ def render_welcome() -> None:
         if st.button("Write a conversation", icon=":material/edit:", type="tertiary"):
             st.switch_page(routes.CONVERSATIONS, query_params={address.MODE_PARAM: "new"})
         if st.button("Import a file", icon=":material/download:", type="tertiary"):
-            st.switch_page(routes.CONVERSATIONS, query_params={address.MODE_PARAM: "import"})
+            st.switch_page(routes.IMPORTS)
 
 
 @guarded

@@ -7,7 +7,6 @@ from app.components.conversation_page import render_conversation
 from app.components.conversation_table import render_table
 from app.components.editor import render_editor
 from app.components.errors import show_error, show_failure
-from app.components.importer import render_importer
 from app.components.layout import reading_page
 from app.components.notice import show_notice
 from db.errors import NotFoundError
@@ -26,11 +25,6 @@ def render() -> None:
             _back()
             st.title("New conversation", anchor=False)
             render_editor(user, None)
-    elif mode == "import":
-        with reading_page():
-            _back()
-            st.title("Import conversations", anchor=False)
-            render_importer()
     else:
         _all(user)
 
@@ -81,13 +75,8 @@ def _all(user: User) -> None:
             args=(None,),
             kwargs={"mode": "new"},
         )
-        st.button(
-            "Import",
-            icon=":material/download:",
-            on_click=address.open_conversation,
-            args=(None,),
-            kwargs={"mode": "import"},
-        )
+        if st.button("Import", icon=":material/download:"):
+            st.switch_page(routes.IMPORTS)
     show_failure()
     if is_empty:
         st.write(

@@ -38,28 +38,46 @@ def create_import(db: Database, files: Sequence[ImportFile], *, user_id: int) ->
         return row.id
 
 
-def check_import(db: Database, import_id: int, files: Sequence[ImportFile]) -> None:
+def check_import(db: Database, import_id: int, files: Sequence[ImportFile]) -> bool:
     """Let files that are here be checked (again), read as `files` says.
+
+    Returns:
+        Whether it is for the caller to start that; False where the same is under way: a click
+        may arrive twice.
 
     Raises:
         NotFoundError: if the import does not exist (any more).
-        ConflictError: if it is under way or done.
+        ConflictError: if it is under way otherwise, or done.
     """
+    read_as = [asdict(file) for file in files]
     with db.session() as session:
-        row = _get(session, import_id, *_OPEN)
-        row.files = [asdict(file) for file in files]
+        row = _get(session, import_id, ImportState.CHECKING, *_OPEN)
+        if row.state is ImportState.CHECKING:
+            if row.files == read_as:
+                return False
+            raise _conflict(row)
+        row.files = read_as
         row.report = None
         _begin(row, ImportState.CHECKING)
+        return True
 
 
-def start_import(db: Database, import_id: int) -> None:
-    """Let what was checked be stored; a second call finds it under way.
+def start_import(db: Database, import_id: int) -> bool:
+    """Let what was checked be stored.
+
+    Returns:
+        Whether it is for the caller to start that; False where it is under way or done.
 
     Raises:
         NotFoundError, ConflictError: as `check_import`.
     """
+    ready = (ImportState.CHECKED, ImportState.IMPORTING, ImportState.DONE)
     with db.session() as session:
-        _begin(_get(session, import_id, ImportState.CHECKED), ImportState.IMPORTING)
+        row = _get(session, import_id, *ready)
+        if row.state is not ImportState.CHECKED:
+            return False
+        _begin(row, ImportState.IMPORTING)
+        return True
 
 
 def record_import_process(db: Database, import_id: int, process: str) -> None:
@@ -227,9 +245,13 @@ def _get(session: Session, import_id: int, *states: ImportState) -> ImportTable:
             remedy="It may have been discarded; choose the files again.",
         )
     if row.state not in states:
-        raise ConflictError(
-            f"the import is {row.state}, so this cannot be done",
-            where=f"import {import_id}",
-            remedy="Load the page again to see what has become of it.",
-        )
+        raise _conflict(row)
     return row
+
+
+def _conflict(row: ImportTable) -> ConflictError:
+    return ConflictError(
+        f"the import is {row.state}, so this cannot be done",
+        where=f"import {row.id}",
+        remedy="Load the page again to see what has become of it.",
+    )

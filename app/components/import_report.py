@@ -1,0 +1,86 @@
+"""What a check or an import found: counts, and what became of rows that were not plain sailing."""
+
+import streamlit as st
+
+from app.components.format import counted, plain
+from db.records import ImportIssue, ImportReport, IssueOutcome
+
+_OUTCOMES = {
+    IssueOutcome.SKIPPED: "left out",
+    IssueOutcome.REPAIRED: "repaired",
+    IssueOutcome.FLAGGED: "look at it",
+    IssueOutcome.MERGED: "merged",
+}
+
+_ROW_PX = 52  # two lines of text
+_ROWS_SHOWN = 6
+
+
+def render_figures(report: ImportReport) -> None:
+    """Show the counts."""
+    figures = st.columns(5)
+    figures[0].metric("New conversations", f"{report.conversations:,}")
+    figures[1].metric("Messages", f"{report.messages:,}", help="Those of the new conversations")
+    figures[2].metric(
+        "Scores", f"{report.scores:,}", help="New ones, also on conversations that are here"
+    )
+    figures[3].metric(
+        "Already here",
+        f"{report.duplicates:,}",
+        help="Conversations with the same words as one that is here, or as a row before. They are "
+        "not imported again; scores that are new are added to them.",
+    )
+    skipped = sum(issue.count for issue in report.skipped)
+    figures[4].metric("Rows left out", f"{skipped:,}", help="The table says why")
+
+
+def render_issues(report: ImportReport) -> None:
+    """Show what was left out, repaired, flagged and merged, the most important first."""
+    issues = [*report.skipped, *report.issues]
+    in_words = report.warnings[len(report.issues) :]
+    if not issues and not in_words:
+        st.caption("Nothing was left out, repaired or doubtful.")
+        return
+    if issues:
+        several = any(issue.file for issue in issues)
+        order = list(_OUTCOMES)
+        issues.sort(key=lambda issue: order.index(issue.outcome))
+        rows = sum(issue.count for issue in issues)
+        st.markdown(f"**{counted(rows, 'row')} with a remark**")
+        st.dataframe(
+            [_line(issue, several=several) for issue in issues],
+            hide_index=True,
+            row_height=_ROW_PX,
+            height=min(38 + _ROW_PX * len(issues), 38 + _ROW_PX * _ROWS_SHOWN),
+            column_config={
+                "": st.column_config.TextColumn(width=70),
+                "File": st.column_config.TextColumn(width=110),
+                "Rows": st.column_config.TextColumn(width=90),
+                "Field": st.column_config.TextColumn(width=120),
+                "Reason": st.column_config.TextColumn(width=270 if several else 300),
+                "What to do": st.column_config.TextColumn(width=260 if several else 300),
+            },
+            alt="What became of rows: outcome, row, field, reason and what to do",
+        )
+    for words in in_words:
+        st.caption(plain(words))
+
+
+def _line(issue: ImportIssue, *, several: bool) -> dict[str, str]:
+    file = {"File": issue.file} if several else {}
+    return {
+        "": _OUTCOMES[issue.outcome],
+        **file,
+        "Rows": _rows(issue),
+        "Field": issue.field,
+        "Reason": issue.reason,
+        "What to do": issue.remedy,
+    }
+
+
+def _rows(issue: ImportIssue) -> str:
+    if issue.row == 0:
+        return "the file"
+    named = ", ".join(str(row) for row in (issue.row, *issue.others))
+    more = issue.count - 1 - len(issue.others)
+    return f"{named} and {more:,} more" if more > 0 else named
