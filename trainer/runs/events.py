@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from secrets import token_hex
 
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
@@ -42,7 +43,7 @@ class EventFile:
         """
         if self._writer is None:
             self._folder.mkdir(exist_ok=True)
-            self._writer = EventsWriter(str(self._folder / "events"))
+            self._writer = EventsWriter(str(self._folder / "events"), f".{token_hex(4)}")
             start = SessionLog(status=SessionLog.START)
             self._writer.write_event(
                 Event(wall_time=time.time(), step=step.step, session_log=start)

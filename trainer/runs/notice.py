@@ -45,12 +45,7 @@ def post(url: str, run: Run) -> None:
     Raises:
         NoticeError: if the address is not http(s), cannot be reached, or answers with an error.
     """
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise NoticeError(
-            "a webhook is called by http or https only",
-            where=f"webhook {url}",
-            remedy="Correct the address in the settings.",
-        )
+    host = _host(url)
     request = urllib.request.Request(
         url,
         data=json.dumps(_content(run)).encode(),
@@ -67,9 +62,9 @@ def post(url: str, run: Run) -> None:
     try:
         with opener.open(request, timeout=TIMEOUT_S) as answer:
             if not 200 <= answer.status < 300:
-                raise NoticeError(f"it answers {answer.status} {answer.reason}", where=_where(url))
+                raise NoticeError(f"it answers {answer.status} {answer.reason}", where=host)
     except (OSError, HTTPException, ValueError) as error:
-        raise NoticeError(f"it cannot be reached ({error})", where=_where(url)) from error
+        raise NoticeError(f"it cannot be reached ({error})", where=host) from error
 
 
 def _content(run: Run) -> dict[str, object]:
@@ -85,6 +80,20 @@ def _content(run: Run) -> dict[str, object]:
     }
 
 
-def _where(url: str) -> str:
-    """Name the hook without what may be secret in its path."""
-    return f"webhook at {urlsplit(url).netloc.rpartition('@')[2]}"
+def _host(url: str) -> str:
+    """Name the hook without what may be secret in its address.
+
+    Raises:
+        NoticeError: if it is no address of http or https.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https"):
+        raise NoticeError(
+            "a webhook is called by http or https only",
+            where=f"webhook {url}",
+            remedy="Correct the address in the settings.",
+        )
+    return f"webhook at {parts.netloc.rpartition('@')[2]}"
