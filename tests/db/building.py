@@ -1,6 +1,7 @@
 """Conversations and runs that the database tests share."""
 
 from db import commands
+from db.commands.users import user_ids
 from db.engine import Database
 from db.enums import Role
 from db.records import Conversation, Message, Run, Score, StepMetric, TurnMetric
@@ -23,6 +24,28 @@ def scored_talk(*pairs: tuple[str, float | None], rater: str = "imported") -> Co
         messages.append(Message(role=Role.USER, content=f"ask for {reply}"))
         messages.append(Message(role=Role.ASSISTANT, content=reply, scores=scores))
     return Conversation(messages=tuple(messages))
+
+
+def rated_talk(
+    *turns: dict[str, float],
+    replies: tuple[str, ...] = (),
+    title: str = "",
+    tags: tuple[str, ...] = (),
+) -> Conversation:
+    """Return a conversation with one reply for each dictionary of rater -> score."""
+    messages: list[Message] = []
+    for number, given in enumerate(turns, start=1):
+        scores = tuple(Score(rater=rater, value=value) for rater, value in given.items())
+        reply = replies[number - 1] if replies else f"reply {number}"
+        messages.append(Message(role=Role.USER, content=f"{title} question {number}"))
+        messages.append(Message(role=Role.ASSISTANT, content=reply, scores=scores))
+    return Conversation(messages=tuple(messages), title=title, tags=tags)
+
+
+def rater_id(database: Database, name: str) -> int:
+    """Return the id of a person, who is made an annotator if there is nobody of that name."""
+    with database.session() as session:
+        return user_ids(session, [name])[name]
 
 
 def queued_run(database: Database, name: str = "run", *, snapshot: str = "ab" * 32) -> Run:
