@@ -29,6 +29,7 @@ from db.records import (
     Overview,
     OwnTurn,
     Pace,
+    Person,
     ProjectSettings,
     QueueCounts,
     Run,
@@ -38,6 +39,7 @@ from db.records import (
     TurnMetric,
     UndoEffects,
     UserSettings,
+    Workload,
 )
 from db.records.agreement import SharedTurn
 from trainer.runs.reconcile import reconcile
@@ -89,6 +91,16 @@ def user_settings(*, user_id: int) -> UserSettings:
 def data_version() -> tuple[int, ...]:
     """Return numbers that change with everything that agreement and insight are made of."""
     return _read(queries.data_version)
+
+
+def people() -> list[Person]:
+    """Return everybody who may sign in or has scored a turn, by name."""
+    return _read(queries.people)
+
+
+def workloads() -> list[Workload]:
+    """Return how much each person was asked to score and has handled."""
+    return _read(queries.workloads)
 
 
 def count_shared_turns(*, least_spread: float, undecided: bool) -> int:

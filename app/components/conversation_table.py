@@ -5,8 +5,8 @@ import streamlit as st
 from app import address, data, state
 from app.components.confirm import confirm_delete
 from app.components.errors import guarded
-from app.components.format import counted, row_title
 from app.components.export_panel import render_export
+from app.components.format import counted, row_title
 from db import commands
 from db.records import (
     ConversationFilter,

@@ -75,7 +75,7 @@ def _all(user: User) -> None:
             args=(None,),
             kwargs={"mode": "new"},
         )
-        if st.button("Import", icon=":material/download:"):
+        if auth.is_admin() and st.button("Import", icon=":material/download:"):
             st.switch_page(routes.IMPORTS)
     show_failure()
     if is_empty:
