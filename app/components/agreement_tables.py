@@ -12,6 +12,7 @@ from db.records.agreement import SharedTurn
 
 def choose_turn(rows: list[SharedTurn]) -> SharedTurn:
     """Show the turns; return the chosen one, the first where none is."""
+    any_decided = any(row.adjudicated is not None for row in rows)
     picked = st.dataframe(
         [
             {
@@ -21,7 +22,7 @@ def choose_turn(rows: list[SharedTurn]) -> SharedTurn:
                 "Raters": row.raters,
                 "Scores": f"{score_text(row.low)} … {score_text(row.high)}",
                 "Spread": row.spread,
-                "Decided": row.adjudicated,
+                **({"Decided": row.adjudicated} if any_decided else {}),
             }
             for row in rows
         ],

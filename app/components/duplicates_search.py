@@ -103,7 +103,7 @@ def _one(conversation: Conversation) -> None:
             args=([conversation.id], True),
             help="Out of queues, runs and exports; it can be brought back under Conversations.",
         )
-    with st.container(height=360, border=True):
+    with st.container(height=360, border=True, autoscroll=False):
         render_transcript(conversation, key=f"duplicates.{conversation.id}")
 
 

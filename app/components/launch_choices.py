@@ -45,7 +45,6 @@ def _takes_the_same(again: Again) -> bool:
         format_func=names.__getitem__,
         label_visibility="collapsed",
         key="data",
-        bind="query-params",
     )
     return choice == THESE
 

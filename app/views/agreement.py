@@ -11,6 +11,7 @@ from app.components.errors import show_failure
 from app.components.format import counted
 from app.components.notice import show_notice
 from app.components.run_charts import show_chart
+from app.components.sharing_out import render_sharing_out
 
 MOST_ROWS = 100
 
@@ -33,6 +34,8 @@ def render() -> None:
     _decisions()
     with st.expander("Pairs of raters, and how many people scored a turn"):
         show_pairs(found)
+    with st.expander("Share the work out"):
+        render_sharing_out()
 
 
 def _empty(found: Agreement) -> None:
@@ -41,12 +44,10 @@ def _empty(found: Agreement) -> None:
         f"Of {counted(found.turns, 'turn')}, "
         f"{sum(row.turns for row in found.coverage if row.raters):,} have a score."
     )
-    st.write(
-        "Set how many people should score each conversation, and assign some to a second person: "
-        "twenty conversations that two people scored say a lot."
-    )
+    st.write("Ask a second person for some conversations: twenty that two people scored say a lot.")
     st.page_link(routes.SETTINGS, label="Raters for each conversation", icon=":material/group:")
-    st.page_link(routes.CONVERSATIONS, label="Assign conversations", icon=":material/person_add:")
+    st.subheader("Share the work out", anchor=False)
+    render_sharing_out()
 
 
 def _figures(found: Agreement) -> None:
