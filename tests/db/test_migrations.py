@@ -71,7 +71,11 @@ ROWS_SINCE: dict[str, list[str]] = {
         " VALUES (7, 1, 'open', 1, '2026-01-01 10:00:00.000000')",
     ],
     "0005": [],
-    "0006": [],
+    "0006": [
+        "UPDATE runs SET queue_place = 7, metric_rows = 5, device = 'cuda'",
+        "UPDATE turn_metrics SET number = 5",
+        "UPDATE step_metrics SET attempt = 2, cpu_percent = 12.5",
+    ],
 }
 """What each revision lets a database hold besides the rows of those before it.
 
@@ -118,6 +122,11 @@ def test_upgrading_from_a_revision_keeps_its_rows(settings: Settings, revision: 
     ((turn,), (step,)) = queries.turn_metrics(database, 3), queries.step_metrics(database, 3)
     assert (turn.logprob_mean, step.lr) == (-1.5, 0.0001)
     assert turn.kl_base == step.kl_base == (None if revision == "0001" else 0.125)
+    is_new = revision >= "0006"
+    assert (step.attempt, step.cpu_percent) == ((2, 12.5) if is_new else (1, None))
+    rows = queries.new_turn_metrics(database, 3)
+    assert (rows.rows, rows.mark) == ((turn,), 5 if is_new else 1)
+    assert queries.run(database, 3).metric_rows == rows.mark
     scale = queries.project_settings(database).scale
     assert scale is (ScoreScale.STARS if revision >= "0003" else ScoreScale.UNIT)
     skip = queries.user_settings(database, user_id=1).keys[LabelAction.SKIP]

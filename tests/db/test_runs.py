@@ -7,8 +7,9 @@ import pytest
 
 from db import commands, queries
 from db.engine import Database
-from db.enums import ArtifactKind, ErrorKind, RunStatus
+from db.enums import ArtifactKind, ErrorKind, RunStatus, StopStage
 from db.errors import ConflictError, DataError, NotFoundError
+from db.records import NewTurnMetrics
 from tests.db.backends import ON_EVERY_DATABASE
 from tests.db.building import queued_run, step_metric, turn_metric
 
@@ -198,6 +199,154 @@ def test_artifacts_are_replaced_by_kind_and_path(database: Database) -> None:
     assert (artifact.kind, artifact.path) == (ArtifactKind.ADAPTER, "adapter")
     assert artifact.size_bytes == 5 * 2**30
     assert queries.overview(database).adapters == 1
+
+
+def test_a_waiting_run_moves_to_any_place_and_the_others_close_up(database: Database) -> None:
+    a, b, c = (queued_run(database, name).id for name in "abc")
+    assert commands.move_waiting_run(database, c, position=0) == [c, a, b]
+    assert commands.move_waiting_run(database, c, position=1) == [a, c, b]
+    assert commands.move_waiting_run(database, a, position=99) == [c, b, a]
+    assert commands.move_waiting_run(database, b, position=-5) == [b, c, a]
+    assert [queries.queue_position(database, id) for id in (a, b, c)] == [2, 0, 1]
+    claimed = commands.claim_next_run(database)
+    assert claimed is not None and claimed.id == b
+    assert commands.move_waiting_run(database, b, position=1) == [c, a]  # it has left the queue
+    assert queries.queue_position(database, queued_run(database, "d").id) == 2
+
+
+def test_each_device_has_a_run_of_its_own(database: Database) -> None:
+    def make(name: str, device: str) -> int:
+        run = commands.create_run(
+            database,
+            name=name,
+            config={},
+            base_model="tiny",
+            conversations=1,
+            turns=1,
+            start_token=name,
+            device=device,
+        )
+        commands.set_snapshot(database, run.id, "ab")
+        return run.id
+
+    ids = [make("a", "cuda"), make("b", "cuda"), make("c", "cpu"), make("d", "cpu")]
+    claimed = [commands.claim_next_run(database) for _ in range(3)]
+    assert [run and run.id for run in claimed] == [ids[0], ids[2], None]
+    assert [queries.queue_position(database, id) for id in ids] == [None, 0, None, 0]
+    commands.end_run(database, ids[2], RunStatus.FINISHED)
+    claimed = commands.claim_next_run(database)
+    assert claimed is not None and claimed.id == ids[3]
+
+
+def test_a_run_that_was_never_started_goes_back_to_its_place(database: Database) -> None:
+    a, b = queued_run(database, "a").id, queued_run(database, "b").id
+    commands.claim_next_run(database, claimed_by="web 1")
+    assert not commands.release_run(database, a, claimed_by="web 2")
+    assert commands.release_run(database, a, claimed_by="web 1")
+    assert [queries.queue_position(database, id) for id in (a, b)] == [0, 1]
+    commands.claim_next_run(database, claimed_by="web 2")
+    process = {"pid": 4711, "process_started_at": 1.0}
+    assert not commands.record_process(database, a, **process, claimed_by="web 1")
+    assert commands.record_process(database, a, **process, claimed_by="web 2")
+    assert not commands.release_run(database, a, claimed_by="web 2")  # it has a process now
+
+
+def test_two_clicks_on_resume_make_one_attempt(database: Database) -> None:
+    run_id = start(database)
+    commands.end_run(database, run_id, RunStatus.INTERRUPTED)
+    for _ in range(2):
+        assert commands.requeue_run(database, run_id, attempt=1).attempt == 2
+    commands.claim_next_run(database)
+    assert commands.requeue_run(database, run_id, attempt=1).status is RunStatus.STARTING
+    with pytest.raises(ConflictError):
+        commands.requeue_run(database, run_id, attempt=2)
+
+
+def test_whoever_buries_an_earlier_attempt_leaves_the_present_one_alone(
+    database: Database,
+) -> None:
+    run_id = start(database)
+    commands.end_run(database, run_id, RunStatus.FAILED)
+    commands.requeue_run(database, run_id)
+    commands.claim_next_run(database)
+    assert not commands.end_run(database, run_id, RunStatus.FAILED, attempt=1)
+    assert status(database, run_id) is RunStatus.STARTING
+
+
+def test_a_stop_goes_from_stage_to_stage(database: Database) -> None:
+    run_id = start(database)
+    assert commands.advance_stop(database, run_id, StopStage.KILLED).stop_stage is None
+    asked = commands.request_stop(database, run_id)
+    assert asked.stop_stage is StopStage.ASKED and asked.stop_stage_at == asked.stop_requested_at
+    told = commands.advance_stop(database, run_id, StopStage.TERMINATED)
+    assert told.stop_stage is StopStage.TERMINATED
+    assert told.stop_stage_at is not None and told.stop_requested_at is not None
+    assert told.stop_stage_at > told.stop_requested_at
+    assert commands.request_stop(database, run_id).stop_stage is StopStage.TERMINATED
+    commands.end_run(database, run_id, RunStatus.STOPPED)
+    assert commands.requeue_run(database, run_id).stop_stage is None
+
+
+def test_a_report_stores_figures_and_heartbeat_at_once_and_hears_of_a_stop(
+    database: Database,
+) -> None:
+    run_id = start(database)
+    report = {"progress": 0.5, "message": "half"}
+    assert not commands.report(
+        database, run_id, turns=[turn_metric(step=0)], steps=[step_metric(step=0)], **report
+    )
+    run = queries.run(database, run_id)
+    assert (run.progress, run.message, run.metric_rows) == (0.5, "half", 1)
+    assert queries.step_metrics(database, run_id) == [step_metric(step=0)]
+    commands.request_stop(database, run_id)
+    assert commands.report(database, run_id, turns=[], steps=[], **report)
+    bad = replace(step_metric(step=1), loss=float("nan"))
+    with pytest.raises(DataError, match="loss is nan"):
+        commands.report(database, run_id, turns=[turn_metric(step=1)], steps=[bad], **report)
+    assert queries.run(database, run_id).metric_rows == 1
+
+
+def test_a_reader_gets_each_row_once_in_whatever_order_it_was_measured(
+    database: Database,
+) -> None:
+    run_id = start(database)
+    late, early = turn_metric(step=0, conversation=5), turn_metric(step=0, conversation=1)
+    assert queries.new_turn_metrics(database, run_id) == NewTurnMetrics(rows=(), mark=0)
+    commands.add_turn_metrics(database, run_id, [late])
+    first = queries.new_turn_metrics(database, run_id)
+    assert first.rows == (late,)
+    commands.add_turn_metrics(database, run_id, [early])  # before it in the step's own order
+    second = queries.new_turn_metrics(database, run_id, mark=first.mark)
+    assert second.rows == (early,)
+    again = replace(late, loss_mean=9.0)
+    commands.add_turn_metrics(database, run_id, [again])
+    assert queries.new_turn_metrics(database, run_id, mark=second.mark).rows == (again,)
+    commands.discard_metrics_after(database, run_id, -1)
+    commands.add_turn_metrics(database, run_id, [early])  # no number comes twice
+    assert queries.new_turn_metrics(database, run_id, mark=second.mark).rows == (early,)
+    assert queries.run(database, run_id).metric_rows == 4
+
+
+def test_the_end_of_an_attempt_is_told_once(database: Database) -> None:
+    run_id = start(database)
+    assert not commands.claim_notice(database, run_id)  # it has not ended
+    commands.end_run(database, run_id, RunStatus.FAILED)
+    assert commands.claim_notice(database, run_id)
+    assert not commands.claim_notice(database, run_id)
+    commands.requeue_run(database, run_id)
+    commands.claim_next_run(database)
+    commands.end_run(database, run_id, RunStatus.FINISHED)
+    assert commands.claim_notice(database, run_id)
+
+
+def test_runs_that_ended_since_a_moment(database: Database) -> None:
+    before = start(database, "a")
+    commands.end_run(database, before, RunStatus.FINISHED)
+    moment = queries.run(database, before).ended_at
+    assert moment is not None
+    after = start(database, "b")
+    commands.end_run(database, after, RunStatus.FAILED)
+    assert [run.id for run in queries.runs_ended_after(database, moment)] == [after]
 
 
 @pytest.mark.parametrize(
