@@ -67,7 +67,7 @@ def test_a_dropped_file_is_checked_and_nothing_is_stored_before_it_is_asked_for(
     assert app.query_params["import"] == "1"
     assert [metric.value for metric in app.metric] == ["2", "4", "1", "0", "1"]
     assert "HelpSteer" in texts(app)
-    assert list(app.dataframe[0].value["Rows"]) == ["3", "1"]
+    assert list(app.dataframe[0].value["Rows"]) == ["3", "2"]
     assert queries.overview(database).conversations == 0
     press(app, "Import 2 conversations")
     assert not app.exception
