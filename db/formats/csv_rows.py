@@ -1,8 +1,11 @@
 """Rows of CSV files: delimiter and header from the content, cells as text."""
 
 import csv
+import io
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
 
 from db.errors import DataError
 from db.formats.encoding import Decoder, Encoding
@@ -37,7 +40,7 @@ def delimiter_of(head: str) -> str | None:
     best, cells_found = None, 1
     for delimiter in _DELIMITERS:
         try:
-            cells = next(csv.reader(_records(iter([head])), delimiter=delimiter), _NO_CELLS)
+            cells = next(csv.reader(iter(_Lines([head])), delimiter=delimiter), _NO_CELLS)
         except csv.Error:
             continue
         names = [cell.strip().lower() for cell in cells]
@@ -50,7 +53,7 @@ def delimiter_of(head: str) -> str | None:
 def csv_rows(
     chunks: Iterable[bytes], encoding: Encoding, delimiter: str
 ) -> Iterator[Row | ImportIssue]:
-    """Yield a row for each record; empty cells are left out, names of columns stripped.
+    """Yield a row for each record; empty cells are null, names of columns stripped.
 
     A record that breaks the rules of quoting is passed over with an issue, like one that has more
     cells than the header.
@@ -60,12 +63,12 @@ def csv_rows(
     """
     decoder = Decoder(encoding)
     csv.field_size_limit(LARGEST_ROW_BYTES)
-    lines = _Lines(_records(decoder.texts(chunks)))
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    lines = _Lines(decoder.texts(chunks))
+    reader = csv.reader(iter(lines), delimiter=delimiter, strict=True)
     names = _header(reader, delimiter)
     number = 0
     while True:
-        place = f"line {lines.number + 1}"
+        place = f"line {reader.line_num + 1}"
         try:
             cells = next(reader)
         except StopIteration:
@@ -88,10 +91,10 @@ def csv_rows(
         if len(cells) > len(names):
             yield _too_many(number, place, len(cells), len(names))
             continue
-        if len(cells) < len(names) and lines.ended_early:
+        if len(cells) < len(names) and lines.is_cut_off:
             yield cut_off(number, place)
             continue
-        yield Row(number, {n: unguard(c) for n, c in zip(names, cells, strict=False) if c})
+        yield Row(number, dict(zip_longest(names, [unguard(c) if c else None for c in cells])))
         if decoder.mended:
             decoder.mended = False
             yield mended(number, place)
@@ -128,40 +131,33 @@ def _too_many(row: int, place: str, cells: int, names: int) -> ImportIssue:
     )
 
 
-def _records(texts: Iterator[str]) -> Iterator[str]:
-    """Yield lines with their ends (LF, CR LF or CR), whatever the pieces they arrive in."""
-    rest = ""
-    for text in texts:
-        rest += text
-        if len(rest) > LARGEST_ROW_BYTES + 2**20:
-            raise DataError(
-                f"a line is longer than {LARGEST_ROW_BYTES // 2**20} MB",
-                where="file",
-                remedy="This may be no CSV. Split the line, or choose another file.",
-            )
-        ends = list(re.finditer(r"\r\n|\n|\r(?=.)", rest, re.DOTALL))
-        start = 0
-        for end in ends:
-            yield rest[start : end.end()]
-            start = end.end()
-        rest = rest[start:]
-    if rest:
-        yield rest
-
-
+@dataclass(slots=True)
 class _Lines:
-    """Counts the lines that a reader has taken."""
+    """The lines of a text (ended by LF, CR LF or CR), whatever the pieces it arrives in.
 
-    def __init__(self, lines: Iterator[str]) -> None:
-        self._lines = lines
-        self.number = 0
-        self.ended_early = False
+    Attributes:
+        is_cut_off: Set once the last line has turned out to have no end.
+    """
+
+    texts: Iterable[str]
+    is_cut_off: bool = False
 
     def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self.number += 1
-        self.ended_early = not line.endswith(("\n", "\r"))
-        return line
+        rest = ""
+        for text in self.texts:
+            rest += text
+            if len(rest) > LARGEST_ROW_BYTES + len(text):
+                raise DataError(
+                    f"a line is longer than {LARGEST_ROW_BYTES // 2**20} MB",
+                    where="file",
+                    remedy="This may be no CSV. Split the line, or choose another file.",
+                )
+            if "\n" not in rest and "\r" not in rest:
+                continue
+            lines = list(io.StringIO(rest, newline=""))
+            # a lone CR at the end may be half of a CR LF
+            rest = "" if lines[-1].endswith("\n") else lines.pop()
+            yield from lines
+        self.is_cut_off = bool(rest) and not rest.endswith("\r")
+        if rest:
+            yield rest

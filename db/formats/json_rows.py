@@ -18,6 +18,8 @@ from db.records import ImportIssue
 
 _LONG_NUMBER = re.compile(rb"\d{19}")  # orjson would round an integer of that length
 _REMEDY = "Correct that place and import the file again."
+_TOO_DEEP = "the JSON is nested too deeply"
+_TOO_LONG = f"the row is longer than {LARGEST_ROW_BYTES // 2**20} MB"
 _SPACE = " \t\r\n"
 _LIST_KEY = re.compile(r'\{\s*"data"\s*:\s*(?=\[)')
 _LONGEST_INTEGER = 300  # digits; longer ones do not fit into a float, and Python refuses 4300
@@ -49,8 +51,8 @@ def json_lines(chunks: Iterable[bytes], encoding: Encoding) -> Iterator[Row | Im
                 yield cut_off(row, place)
             else:
                 yield _malformed(row, f"{place}, column {error.colno}", error.msg)
-        except (RecursionError, ValueError) as error:
-            yield _malformed(row, place, str(error))
+        except ValueError as error:
+            yield ImportIssue(row=row, field=place, reason=str(error), remedy="Flatten it.")
         if decoder.mended:
             decoder.mended = False
             yield mended(row, place)
@@ -75,7 +77,7 @@ def loads(text: str) -> object:
     try:
         return json.loads(text, parse_int=_integer)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError(_TOO_DEEP) from None
 
 
 def _integer(digits: str) -> int | float:
@@ -153,13 +155,15 @@ class _Window:
             try:
                 value, end = _decoder.raw_decode(self.text, self.start)
             except RecursionError:
-                raise ValueError("it is nested too deeply") from None
+                raise ValueError(_TOO_DEEP) from None
             except json.JSONDecodeError as error:
                 if self.at_end or not _may_go_on(error, len(self.text)):
                     raise
                 if len(self.text) - self.start > LARGEST_ROW_BYTES:
-                    raise ValueError(f"it is longer than {LARGEST_ROW_BYTES // 2**20} MB") from None
+                    raise ValueError(_TOO_LONG) from None
             else:
+                if end - self.start > LARGEST_ROW_BYTES:
+                    raise ValueError(_TOO_LONG)
                 if end < len(self.text) or self.at_end:  # a number could go on
                     self.start = end
                     return value
@@ -261,7 +265,7 @@ def _take(window: _Window, row: int) -> object:
             return cut_off(row, begin)
         _refuse(error.msg, window.place(error.pos))
     except ValueError as error:
-        _refuse(str(error), f"row {row}, {begin}")
+        raise DataError(str(error), where=f"row {row}, {begin}", remedy=_REMEDY) from None
 
 
 def _may_go_on(error: json.JSONDecodeError, length: int) -> bool:
@@ -288,7 +292,7 @@ def _too_long(row: int, place: str) -> ImportIssue:
     return ImportIssue(
         row=row,
         field=place,
-        reason=f"the row is longer than {LARGEST_ROW_BYTES // 2**20} MB",
+        reason=_TOO_LONG,
         remedy="Split it, or take out what is no conversation.",
     )
 
@@ -312,8 +316,6 @@ def is_lines(head: str, *, complete: bool) -> bool:
         complete: Whether that is all of it.
     """
     lines = [line for line in head.replace("\r", "\n").split("\n") if line.strip()]
-    if not complete and lines:
-        lines = lines[:-1] or lines
     if len(lines) < 2:
         return False
     if lines[0].startswith("{") and lines[1].startswith("{"):

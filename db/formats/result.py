@@ -51,10 +51,15 @@ class RowError(DataError):
 
 @dataclass(slots=True)
 class Notes:
-    """Collects what is remarkable about the rows of one conversation, or of one tree of them."""
+    """Collects what is remarkable about the rows of one conversation, or of one tree of them.
+
+    Attributes:
+        row: The row that is being read.
+        issues: What was said so far, in order, each once.
+    """
 
     row: int = 0
-    issues: list[ImportIssue] = field(default_factory=list[ImportIssue])
+    issues: dict[ImportIssue, None] = field(default_factory=dict[ImportIssue, None])
 
     def add(self, remark: str, where: str = "row", remedy: str = "") -> None:
         """Say what was changed or left out of the present row."""
@@ -76,8 +81,7 @@ class Notes:
         issue = ImportIssue(
             row=self.row, field=where, reason=reason, remedy=remedy, outcome=outcome
         )
-        if issue not in self.issues:
-            self.issues.append(issue)
+        self.issues[issue] = None
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """Tables of conversations: one row a turn, or one row a question with its answer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -99,7 +99,7 @@ def _links(row: object) -> tuple[str, ...]:
     conversation = _name(cells.get("conversation_id"))
     if conversation:
         return (f"conversation {conversation}",)
-    if "role" in cells:
+    if _is_turn(cells):
         return ("the one conversation",)
     ids = (_name(cells.get("id")), _name(cells.get("parent_id")))
     return tuple(f"row {id}" for id in ids if id)
@@ -117,15 +117,24 @@ def _parse(rows: Sequence[Row], notes: Notes) -> Iterator[Draft]:
         notes.row = row.number
         cells.append(_cells(row))
         remark_others(cells[-1].values, frozenset(COLUMNS), "", notes)
-    turns = [entry for entry in cells if "role" in entry.values]
-    pairs = [entry for entry in cells if "role" not in entry.values]
+    turns = [entry for entry in cells if _is_turn(entry.values)]
+    pairs = [entry for entry in cells if not _is_turn(entry.values)]
+    if turns and pairs:
+        notes.row = pairs[0].row
+        raise RowError(
+            "it has other columns than the other rows of its conversation",
+            where="role",
+            remedy="Write either a row for each turn, or a row for each question.",
+        )
     if turns:
-        for entry in pairs:
-            notes.row = entry.row
-            notes.skip("role", "the cell is empty", "Say who speaks.")
         yield _parse_turns(_in_order(turns, notes), notes)
     else:
         yield from _parse_pairs(pairs, notes)
+
+
+def _is_turn(columns: Mapping[str, object]) -> bool:
+    """Return whether a row is one turn rather than a question with its answer."""
+    return "role" in columns and not columns.keys() & _PAIR
 
 
 def _parse_turns(turns: Sequence[_Cells], notes: Notes) -> Draft:
@@ -154,11 +163,10 @@ def _parse_turns(turns: Sequence[_Cells], notes: Notes) -> Draft:
 
 
 def _turn(cells: _Cells, notes: Notes) -> Piece:
+    content = cells.values.get("content")
     entry: JsonObject = {
         "role": cells.text("role"),
-        "content": cells.values.get("content", "")
-        if "tool_calls" in cells.values
-        else cells.text("content"),
+        "content": cast(object, content) if isinstance(content, list) else cells.text("content"),
     }
     for name in ("tool_calls", "tool_call_id"):
         if cells.values.get(name) is not None:

@@ -1,25 +1,44 @@
 """What must hold for every file: no crash, and nothing lost in the native format."""
 
+import csv
+import gzip
+import io
 import json
-from datetime import UTC, datetime
+import os
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from db.enums import Role
 from db.errors import DataError
-from db.formats import READABLE, parse, write
+from db.formats import FORMATS, READABLE, WRITABLE, Parsed, Source, parse, read, write, write_to
 from db.formats.messages import ROLE_ALIASES
-from db.records import Conversation, Message, Score
+from db.formats.tables import COLUMNS
+from db.records import Conversation, Message
+from tests.db.formats.making import conversations
 
 TELLING_KEYS = [
     "messages", "turns", "conversations", "data", "role", "content", "from", "value", "user",
     "assistant", "reward", "scores", "rater", "note", "at", "title", "system", "tags", "outcomes",
     "tool_calls", "function", "function_call", "name", "arguments", "token_ids", "logprobs", "id",
-    "run_id", "type", "text", "created_at", "archived",
+    "run_id", "type", "text", "created_at", "archived", "chosen", "rejected", "prompt", "completion",
+    "label", "instruction", "output", "history", "response", "helpfulness", "completions",
+    "overall_score", "annotations", "Rating", "message_id", "parent_id", "rank", "labels", "replies",
+    "deleted", "mapping", "message", "parent", "author", "parts", "current_node", "metadata",
+    "result", "completed_by", "rating", "choices", "fields", "responses", "values", "user_id",
+    "rating.responses", "conversation_id", "turn", "answer", "score_chosen", "score_rejected",
 ]  # fmt: skip
+
+EXAMPLE_ROWS = [
+    item.raw
+    for format in FORMATS.values()
+    for item in read(Source.of_bytes(format.example.encode()))
+    if isinstance(item, Parsed) and isinstance(item.raw, dict)
+]
 
 any_text = st.text(st.characters(exclude_categories=[]), max_size=8)  # surrogates and NUL too
 scalars = (
@@ -38,6 +57,13 @@ any_json = st.recursive(
     ),
     max_leaves=25,
 )
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.floats() | st.text(max_size=5)
+    | st.datetimes() | st.binary(max_size=3) | st.decimals(places=2, allow_nan=False, allow_infinity=False, max_value=99),
+    lambda inner: st.lists(inner, max_size=2)
+    | st.dictionaries(st.sampled_from(TELLING_KEYS), inner, min_size=1, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
 messages_like = st.lists(
     st.fixed_dictionaries({"role": scalars | st.just("assistant"), "content": any_json},
                           optional=dict.fromkeys(TELLING_KEYS[11:], any_json)), max_size=3
@@ -49,25 +75,94 @@ rows = (
     )
     | st.fixed_dictionaries({"turns": st.lists(any_json, max_size=3)})
     | st.fixed_dictionaries({"conversations": messages_like | any_json})
+    | st.sampled_from(EXAMPLE_ROWS).flatmap(
+        lambda row: st.fixed_dictionaries(
+            {key: st.just(value) | any_json for key, value in row.items()}
+        )
+    )
 )
 
 
-@pytest.mark.parametrize("format", ["auto", *READABLE])
-@settings(max_examples=80, deadline=None)
-@given(document=st.lists(rows, max_size=4) | rows, lines=st.booleans())
-def test_no_json_makes_a_parser_crash(format: str, document: Any, lines: bool) -> None:
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "100"))
+"""More for a longer search: FUZZ_EXAMPLES=20000 pytest tests/db/formats/test_properties.py"""
+
+
+def survives(data: bytes, format: str) -> None:
+    """Read a file; whatever it holds, there are conversations or an error in words."""
+    try:
+        result = parse(data, format=format)
+    except DataError as error:
+        assert error.what
+        return
+    assert len(result.rows) == len(result.conversations)
+    for writable in WRITABLE:  # what was read can be written
+        write_to(result.conversations, writable, io.BytesIO())
+
+
+formats = st.sampled_from(["auto", *READABLE])
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(document=st.lists(rows, max_size=4) | rows, lines=st.booleans(), format=formats)
+def test_no_json_makes_a_parser_crash(document: Any, lines: bool, format: str) -> None:
     text = (
         "\n".join(json.dumps(row) for row in document)
         if lines and isinstance(document, list)
         else json.dumps(document)
     )
+    survives(text.encode(), format)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(
+    data=st.sampled_from([format.example.encode() for format in FORMATS.values()]),
+    cuts=st.lists(
+        st.tuples(st.integers(0, 500), st.integers(0, 12), st.binary(max_size=6)), max_size=4
+    ),
+    packed=st.booleans(),
+    format=formats,
+)
+def test_no_damage_to_an_example_makes_a_parser_crash(
+    data: bytes, cuts: list[tuple[int, int, bytes]], packed: bool, format: str
+) -> None:
+    for place, length, instead in cuts:
+        data = data[:place] + instead + data[place + length :]
+    if packed:
+        data = gzip.compress(data)[: len(data)]
+    survives(data, format)
+
+
+cells = st.text(max_size=6) | st.sampled_from(
+    ["1", "2", "user", "assistant", "0.5", "[]", '{"a": 1}']
+)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(
+    names=st.lists(st.sampled_from([*COLUMNS, "label", "chosen", "messages", "response"]),
+                   min_size=2, max_size=5, unique=True),
+    records=st.lists(st.lists(cells, max_size=6), max_size=5),
+    format=formats,
+)  # fmt: skip
+def test_no_table_makes_a_parser_crash(
+    names: list[str], records: list[list[str]], format: str
+) -> None:
+    text = io.StringIO()
+    csv.writer(text).writerows([names, *records])
+    survives(text.getvalue().encode("utf-8", "replace"), format)
+
+
+@settings(max_examples=EXAMPLES // 3, deadline=None)
+@given(records=st.lists(st.dictionaries(st.sampled_from(TELLING_KEYS), plain, max_size=4), min_size=1, max_size=3),
+       cut=st.integers(0, 40), format=formats)  # fmt: skip
+def test_no_parquet_file_makes_a_parser_crash(records: list[Any], cut: int, format: str) -> None:
+    stream = io.BytesIO()
     try:
-        result = parse(text.encode(), format=format)
-    except DataError as error:
-        assert error.what
-        return
-    assert len(result.rows) == len(result.conversations)
-    write(result.conversations, "native").encode()  # what was read can be stored
+        pq.write_table(pa.Table.from_pylist(records), stream)
+    except (pa.ArrowException, ValueError, OverflowError):
+        return  # Arrow has no type for it
+    data = stream.getvalue()
+    survives(data[: len(data) - max(cut - 20, 0)], format)
 
 
 @settings(max_examples=100, deadline=None)
@@ -75,82 +170,6 @@ def test_no_json_makes_a_parser_crash(format: str, document: Any, lines: bool) -
 def test_no_bytes_make_a_parser_crash(data: bytes) -> None:
     with pytest.raises(DataError):
         parse(data)
-
-
-storable = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=12)
-times = st.none() | st.datetimes(timezones=st.just(UTC), min_value=datetime(1000, 1, 1))  # noqa: DTZ001
-scores = st.lists(
-    st.builds(
-        Score,
-        rater=storable.filter(lambda name: bool(name.strip())),
-        value=st.floats(-1, 1),
-        note=storable,
-        at=times,
-    ),
-    max_size=3,
-    unique_by=lambda score: score.rater,
-).map(tuple)
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | storable
-    | st.floats(allow_nan=False, allow_infinity=False),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(storable, inner, max_size=2),
-    max_leaves=5,
-)  # fmt: skip
-tool_calls = st.lists(
-    st.fixed_dictionaries(
-        {
-            "function": st.fixed_dictionaries(
-                {"name": storable, "arguments": storable | st.dictionaries(storable, json_values)}
-            )
-        },
-        optional={"id": storable, "type": st.just("function"), "extra": json_values},
-    ),
-    max_size=2,
-).map(tuple)
-ids = st.none() | st.integers(0, 2**63 - 1)
-
-
-@st.composite
-def sampled(draw: st.DrawFn) -> dict[str, Any]:
-    """Token ids and log-probabilities: both, ids alone, or neither."""
-    tokens = draw(st.none() | st.lists(st.integers(0, 200_000), max_size=4))
-    if tokens is None:
-        return {}
-    finite = st.floats(allow_nan=False, allow_infinity=False)
-    logprobs = draw(st.none() | st.lists(finite, min_size=len(tokens), max_size=len(tokens)))
-    return {
-        "token_ids": tuple(tokens),
-        "logprobs": None if logprobs is None else tuple(logprobs),
-        "model": draw(st.none() | storable.filter(bool)),
-        "run_id": draw(ids),
-    }
-
-
-@st.composite
-def messages(draw: st.DrawFn) -> Message:
-    role = draw(st.sampled_from(Role))
-    extra: dict[str, Any] = {}
-    if role is Role.ASSISTANT:
-        extra = {"scores": draw(scores), "tool_calls": draw(tool_calls), **draw(sampled())}
-    if role is Role.TOOL:
-        extra = {"tool_call_id": draw(st.none() | storable.filter(bool))}
-    return Message(role=role, content=draw(storable), id=draw(ids), **extra)
-
-
-conversations = st.builds(
-    Conversation,
-    messages=st.lists(messages(), min_size=1, max_size=5).map(tuple),
-    id=ids,
-    title=storable,
-    system=storable,
-    source=storable,
-    group=storable,
-    tags=st.lists(storable, max_size=3).map(tuple),
-    outcomes=scores,
-    created_at=times,
-    updated_at=times,
-    archived=st.booleans(),
-)
 
 
 @settings(max_examples=100, deadline=None)
@@ -164,8 +183,8 @@ def test_the_native_format_loses_nothing(original: list[Conversation]) -> None:
 
 def test_writing_replaces_what_utf8_cannot_hold() -> None:
     bad = Conversation(messages=(Message(role=Role.USER, content="a\ud800\x00b"),))
-    (read,) = parse(write([bad], "native").encode()).conversations
-    assert read.messages[0].content == "a\ufffd\ufffdb"
+    (back,) = parse(write([bad], "native").encode()).conversations
+    assert back.messages[0].content == "a\ufffd\ufffdb"
 
 
 def test_a_number_that_is_not_finite_is_not_written() -> None:
