@@ -77,6 +77,16 @@ def end_runs(settings: Settings) -> None:
     database.close()
 
 
+@pytest.fixture
+def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Argon2 with the least work it allows: a test may sign in and guess often."""
+    from db import passwords  # noqa: PLC0415 - only for tests that sign in
+
+    quick = passwords.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(passwords, "_HASHER", quick)
+    monkeypatch.setattr(passwords, "_NOBODY", quick.hash("nobody"))
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server of the tests' own; it fails where PostgreSQL is not installed."""

@@ -16,18 +16,10 @@ from db.models import SignInFailureTable
 from tests.db.backends import ON_EVERY_DATABASE
 from tests.db.building import scored_talk
 
-pytestmark = ON_EVERY_DATABASE
+pytestmark = [ON_EVERY_DATABASE, pytest.mark.usefixtures("quick_hashes")]
 
 RIGHT = "correct horse battery"
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture(autouse=True)
-def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Argon2 with the least work it allows: a test may guess often."""
-    quick = passwords.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(passwords, "_HASHER", quick)
-    monkeypatch.setattr(passwords, "_NOBODY", quick.hash("nobody"))
 
 
 def admit(database: Database, name: str = "ann", role: UserRole = UserRole.ANNOTATOR) -> int:
