@@ -5,76 +5,92 @@ from functools import partial
 import streamlit as st
 
 from app.components import label_actions as actions
-from app.components.format import score_text
-from app.components.label_queue import Place
-from app.components.layout import reading_page
-from app.components.score_input import exact_score, note_input, score_picker
-from db.enums import ReviewState
-from db.records import Conversation, User
-
-GUIDELINES = """
-Score each reply for what it does at that point of the conversation: 1 is as good as it gets,
-0 is useless or harmful, 0.5 is usable. Judge a reply by what was known then, not by how things
-turned out; how the conversation as a whole went is scored down here. Leave a reply unscored if
-you can't tell: an unscored turn is not trained on.
-
-**Keys** 0–9 score the marked turn (7 is 0.7) and A gives 1.0; then the next turn is marked.
-↑ ↓ turn · ← → conversation · U next unscored · S skip · F flag · Ctrl+Enter done and next ·
-Ctrl+Z undo. Keys sleep while you type in a field.
-"""
+from app.components.key_names import with_action
+from app.components.label_desk import act
+from app.components.label_scale import Scale
+from app.components.score_input import exact_score, note_input, score_buttons
+from db.enums import LabelAction, ReviewState
+from db.records import Conversation, User, UserSettings
 
 
 def render_bar(
-    conversation: Conversation, user: User, place: Place, stance: ReviewState, focused: int | None
+    conversation: Conversation,
+    user: User,
+    scale: Scale,
+    settings: UserSettings,
+    stance: ReviewState,
 ) -> None:
-    """Show the bar; `focused` is the message id of the focused turn."""
-    assert conversation.id is not None  # it comes from the database
-    review = partial(actions.review, user, conversation.id)
-    with (
-        st.bottom,
-        reading_page(),
-        st.container(horizontal=True, vertical_alignment="center", gap="xsmall"),
-    ):
-        _outcome(conversation, user)
-        with st.popover("How to score", icon=":material/help:", type="tertiary"):
-            st.markdown(GUIDELINES)
+    """Show the bar, which stays in place while the chat scrolls."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+        _outcome(conversation, user, scale)
+        _remaining(conversation, user, scale)
+        _button("Undo", LabelAction.UNDO, "undo", settings)
+        _button("Redo", LabelAction.REDO, "redo", settings)
         st.space("stretch")
-        st.button(
-            "Next unscored",
-            shortcut="u",
-            on_click=actions.next_unscored,
-            args=(user, conversation.id, focused),
-        )
-        st.button("Undo", shortcut="Ctrl+Z", on_click=actions.undo, args=(user,))
-        st.button("Skip", shortcut="s", on_click=review, args=(ReviewState.SKIPPED, place.onward))
+        _button("Skip", LabelAction.SKIP, "skip", settings, help="Not now: on to the next one")
         flagged = stance is ReviewState.FLAGGED
-        st.button(
+        _button(
             "Unflag" if flagged else "Flag",
-            shortcut="f",
-            on_click=review,
-            args=(ReviewState.OPEN if flagged else ReviewState.FLAGGED, None),
+            LabelAction.FLAG,
+            "flag",
+            settings,
+            help="Something is wrong with this conversation: somebody should look at it",
         )
-        st.button(
-            "Done, next" if place.onward is not None else "Done",
-            type="primary",
-            shortcut="Ctrl+Enter",
-            on_click=review,
-            args=(ReviewState.DONE, place.onward),
-        )
+        if stance in (ReviewState.DONE, ReviewState.SKIPPED):
+            st.button("Reopen", help="Back into the open queue", on_click=act, args=("reopen",))
+        _button("Done, next", LabelAction.DONE, "done", settings, is_main=True)
 
 
-def _outcome(conversation: Conversation, user: User) -> None:
-    assert conversation.id is not None
+def _button(
+    text: str,
+    action: LabelAction,
+    does: str,
+    settings: UserSettings,
+    *,
+    is_main: bool = False,
+    help: str | None = None,
+) -> None:
+    st.button(
+        with_action(text, settings.keys, action),
+        key=f"bar.{action}",
+        type="primary" if is_main else "secondary",
+        help=help,
+        on_click=act,
+        args=(does,),
+    )
+
+
+def _remaining(conversation: Conversation, user: User, scale: Scale) -> None:
+    turns = conversation.assistant_messages
+    missing = sum(actions.own_score(turn, user)[0] is None for turn in turns)
+    with st.popover("All the rest", disabled=missing == 0):
+        st.markdown(f"Give all **{missing}** turns without your score the same one:")
+        score_buttons(
+            scale,
+            None,
+            key="remaining",
+            on_score=lambda value: act(f"remaining:{value}"),
+            with_keys=False,
+        )
+        st.caption("Scores that are there stay as they are. One undo takes all of it back.")
+
+
+def _outcome(conversation: Conversation, user: User, scale: Scale) -> None:
+    assert conversation.id is not None  # it comes from the database
     value, note = actions.own_outcome(conversation, user)
     key = f"outcome.{conversation.id}"
     score = partial(actions.score_outcome, user, conversation.id)
-    told = ":orange[not scored]" if value is None else f":green[{score_text(value)} saved]"
+    told = ":orange[not scored]" if value is None else f":green[{scale.text(value)} saved]"
     with st.popover(f"Overall: {told}", help="Score of the whole conversation", key=f"{key}.more"):
         st.markdown("**How well did the whole conversation go?**")
-        score_picker("Score of the whole conversation", value, key=f"{key}.pick", on_score=score)
-        exact_score("Exact score", value, key=f"{key}.exact", on_score=score)
+        score_buttons(scale, value, key=f"{key}.pick", on_score=score, with_keys=False)
+        if scale.is_fine:
+            exact_score(
+                "Exact score", value, scale=scale, key=f"{key}.exact", on_score=score, width=200
+            )
         if value is None:
-            st.caption("A note is kept with the score: give the score first.")
-        else:
-            write_note = partial(actions.note_outcome, user, conversation.id, value)
-            note_input("Note", note, key=f"{key}.note", on_note=write_note)
+            st.caption("A note is kept with this score: give the score first.")
+            return
+        write_note = partial(actions.note_outcome, user, conversation.id, value)
+        note_input("Note", note, key=f"{key}.note", on_note=write_note)
+        st.button("Clear the score", key=f"{key}.clear", on_click=score, args=(None,))

@@ -1,62 +1,88 @@
-"""Which conversations wait for a rater, and the way from one to the next."""
+"""The queue of a rater: what waits for them, in an order that stays while they work through it."""
 
-from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-import streamlit as st
-
-from app import data
+from app import data, state
 from db.enums import ReviewState
-from db.records import ConversationFilter, User
+from db.records import ConversationFilter
 
-QUEUES: dict[str, ConversationFilter] = {
-    "Open": ConversationFilter(review=ReviewState.OPEN, order="oldest"),
-    "Without a score": ConversationFilter(scored="none", order="oldest"),
-    "Partly scored": ConversationFilter(scored="partly", order="oldest"),
-    "Flagged": ConversationFilter(review=ReviewState.FLAGGED, order="oldest"),
-    "Skipped": ConversationFilter(review=ReviewState.SKIPPED, order="oldest"),
-    "Done": ConversationFilter(review=ReviewState.DONE, order="oldest"),
-    "All": ConversationFilter(order="oldest"),
-}
+_LOOK_AHEAD = 50
+"""So many conversations are asked about at once when the next one that still waits is sought."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a conversation stands in the queue; it may have left it by being finished.
+class Queue:
+    """The conversations of a queue as it was when it was opened.
+
+    Scoring changes what "least scored" means and takes conversations out of "open"; so the order
+    is read once, and what comes next is asked of the database again.
 
     Attributes:
-        position: Counted from 1; None if the conversation is not in the queue (any more).
-        onward: Where finishing it leads: to the next one, from the last back to the first.
+        places: Where each of `ids` stands, counted from 0.
     """
 
-    position: int | None
-    size: int
-    previous: int | None
-    next: int | None
-    onward: int | None
+    filter: ConversationFilter
+    user_id: int
+    ids: tuple[int, ...]
+    places: Mapping[int, int]
+
+    def onward(self, conversation_id: int) -> int | None:
+        """Return what to do next: the next that still waits, from the last back to the first."""
+        at = self.places.get(conversation_id, -1)
+        others = (*self.ids[at + 1 :], *self.ids[: max(at, 0)])
+        return self._first(others, self.filter)
+
+    def neighbour(self, conversation_id: int, step: int) -> int | None:
+        """Return the conversation after (1) or before (-1) one, also if it is finished by now."""
+        at = self.places.get(conversation_id)
+        if at is None:
+            return self._first(self.ids, self.filter)
+        others = self.ids[at + 1 :] if step > 0 else self.ids[:at][::-1]
+        return self._first(others, replace(self.filter, review=None, raters_wanted=None))
+
+    def _first(self, ids: Sequence[int], filter: ConversationFilter) -> int | None:
+        for chunk in _chunks(ids):
+            waiting = data.matching_ids(filter, chunk, user_id=self.user_id)
+            found = next((id for id in chunk if id in waiting), None)
+            if found is not None:
+                return found
+        return None
 
 
-def choose_queue(user: User) -> list[int]:
-    """Let the rater choose a queue (it is kept in the address); return its conversations."""
-    name = st.selectbox(
-        "Queue",
-        list(QUEUES),
-        key="queue",
-        bind="query-params",
-        help="Open: neither done, skipped nor flagged.",
-    )
-    return data.conversation_ids(QUEUES[name], user_id=user.id)
+QUEUE: state.Slot[Queue | None] = state.Slot("label.queue", lambda: None)
+"""The queue that is being worked through, until the page is opened anew."""
 
 
-def place_of(conversation_id: int, queue: list[int]) -> Place:
-    """Return where a conversation stands in a queue ordered by age (that is, by id)."""
-    before, after = bisect_left(queue, conversation_id), bisect_right(queue, conversation_id)
-    following = queue[after] if after < len(queue) else None
-    others = (other for other in queue if other != conversation_id)
-    return Place(
-        position=before + 1 if after > before else None,
-        size=len(queue),
-        previous=queue[before - 1] if before > 0 else None,
-        next=following,
-        onward=following if following is not None else next(others, None),
-    )
+def open_queue(filter: ConversationFilter, user_id: int) -> Queue:
+    """Return the queue of this filter: the one in work if it is the same, else a fresh one."""
+    queue = QUEUE.get()
+    if queue is None or (queue.filter, queue.user_id) != (filter, user_id):
+        ids = tuple(data.conversation_ids(filter, user_id=user_id))
+        places = {id: place for place, id in enumerate(ids)}
+        queue = Queue(filter=filter, user_id=user_id, ids=ids, places=places)
+        QUEUE.set(queue)
+    return queue
+
+
+def first_of(queue: Queue) -> int | None:
+    """Return where to begin: where the rater left off, else what lacks a score, else the first."""
+    last = data.last_place(user_id=queue.user_id)
+    ids = queue.ids
+    if last is not None and last in queue.places:
+        at = queue.places[last]
+        ids = (*ids[at:], *ids[:at])
+    missing = data.next_unscored(user_id=queue.user_id, ids=ids)
+    if missing is not None:
+        return missing[0]
+    return ids[0] if ids else None
+
+
+def is_open_queue(filter: ConversationFilter) -> bool:
+    """Return whether a queue holds what is still to be done."""
+    return filter.review is ReviewState.OPEN
+
+
+def _chunks(ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    for start in range(0, len(ids), _LOOK_AHEAD):
+        yield tuple(ids[start : start + _LOOK_AHEAD])

@@ -1,14 +1,17 @@
-"""The chat that is being scored: every assistant turn carries its control and its state."""
+"""The chat that is being scored: the marked turn carries the controls, every turn its state."""
 
+from dataclasses import dataclass
 from functools import partial
 
 import streamlit as st
 
-from app import address
 from app.components import label_actions as actions
-from app.components.focus import keep_in_view
 from app.components.format import plain, score_text
-from app.components.score_input import exact_score, note_input, score_keys, score_picker
+from app.components.key_names import with_action
+from app.components.label_desk import act
+from app.components.label_history import render_history
+from app.components.label_scale import Scale
+from app.components.score_input import exact_score, note_input, score_buttons
 from app.components.transcript import (
     AVATARS,
     PAGE_MESSAGES,
@@ -18,100 +21,146 @@ from app.components.transcript import (
     render_system,
     turn_numbers,
 )
-from db.records import Conversation, Message, User
+from db.enums import LabelAction
+from db.records import Conversation, Message, User, UserSettings
+
+NOTE_KEY = "turn-note"
+"""Key of the container with the marked turn's note: the key for notes looks for it."""
 
 
-def render_turns(conversation: Conversation, user: User, focus: int) -> None:
-    """Show the chat; turn `focus` (from 0) listens to the keys."""
+def turn_key(turn: int) -> str:
+    """Return the key of a turn's container; the browser finds it by this, too."""
+    return f"turn-{turn}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """How the chat is shown.
+
+    Attributes:
+        focus: The marked turn, counted from 0.
+        notes: Own notes that wait for a score, by message.
+        markdown: Whether messages are shown with Markdown's look, or letter by letter.
+        is_blind: Whether others' scores are hidden until one's own is in.
+    """
+
+    user: User
+    conversation_id: int
+    scale: Scale
+    settings: UserSettings
+    focus: int
+    notes: dict[int, str]
+    markdown: bool
+    is_blind: bool
+
+
+def render_turns(conversation: Conversation, look: Look) -> None:
+    """Show the chat."""
     messages, turns = conversation.messages, turn_numbers(conversation.messages)
     key = f"label.{conversation.id}"
-    render_system(conversation.system, key=key)
-    focused = turns.index(focus) if focus in turns else 0
+    render_system(conversation.system, key=key, markdown=look.markdown)
+    focused = turns.index(look.focus) if look.focus in turns else 0
     first = page_of_messages(len(messages), key=key, shown=focused)
-    last_turn = len(conversation.assistant_messages) - 1
     for message, turn in list(zip(messages, turns, strict=True))[first : first + PAGE_MESSAGES]:
-        if turn is None:
-            with st.chat_message(message.role, avatar=AVATARS[message.role]):
-                st.markdown(heading(message, None))
-                render_content(message, key=f"message.{message.id}")
-        else:
-            _render_turn(message, turn, user, focus=focus, last_turn=last_turn)
+        if turn is not None:
+            _render_turn(message, turn, look)
+            continue
+        with st.chat_message(message.role, avatar=AVATARS[message.role]):
+            st.markdown(heading(message, None))
+            render_content(message, key=f"message.{message.id}", markdown=look.markdown)
 
 
-def _render_turn(message: Message, turn: int, user: User, *, focus: int, last_turn: int) -> None:
+def _render_turn(message: Message, turn: int, look: Look) -> None:
     assert message.id is not None  # it comes from the database
-    value, note = actions.own_score(message, user)
-    is_focused = turn == focus
-    key = f"turn.{message.id}"
-    with (
-        st.container(border=is_focused, key=f"{key}.{'focused' if is_focused else 'plain'}"),
-        st.chat_message(message.role, avatar=AVATARS[message.role]),
-    ):
+    value, note = actions.own_score(message, look.user)
+    is_focused = turn == look.focus
+    whole = st.container(border=is_focused, key=turn_key(turn))
+    with whole, st.chat_message(message.role, avatar=AVATARS[message.role]):
         with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
-            colour = "blue" if is_focused else "gray"
-            title = f"{heading(message, turn, colour=colour)} {_state_badge(value)}{_others(message, user)}"
-            st.markdown(title, width="content")
+            name = heading(message, turn, colour="blue" if is_focused else "gray")
+            st.markdown(f"{name} {_state(value, look.scale)}{_others(message, look)}")
             st.space("stretch")
             if is_focused:
-                keep_in_view(str(message.id))
-                _turn_keys(turn, last_turn)
-            _more(message.id, turn, user, value, note)
-        render_content(message, key=f"message.{message.id}")
-        score = partial(actions.score_turn, user, message.id)
-        if is_focused:
-            step_on = partial(score, min(turn + 1, last_turn))
-            score_keys(value, key=f"{key}.keys", on_score=step_on)
-        else:
-            name = f"Score of turn {turn + 1}"
-            score_picker(name, value, key=f"{key}.pick", on_score=partial(score, turn))
-        if note:
+                _neighbours(look)
+            else:
+                st.button(
+                    "Change" if value is not None else "Score",
+                    key=f"mark.{message.id}",
+                    type="tertiary",
+                    on_click=act,
+                    args=(f"turn:{turn}",),
+                )
+        render_content(message, key=f"message.{message.id}", markdown=look.markdown)
+        if note and not is_focused:
             st.text(f"Note: {note}")
+    if is_focused:
+        with whole:
+            _controls(message.id, turn, value, note or look.notes.get(message.id, ""), look)
 
 
-def _turn_keys(turn: int, last_turn: int) -> None:
-    """Offer the neighbouring turns."""
-    steps = (("Up", "Mark the turn above", turn - 1), ("Down", "Mark the turn below", turn + 1))
-    for name, what, to in steps:
-        st.button(
-            name,
-            key=f"go.{name}",
-            help=what,
-            type="tertiary",
-            shortcut=name,
-            disabled=not 0 <= to <= last_turn,
-            on_click=address.open_turn,
-            args=(to,),
-        )
-
-
-def _more(message_id: int, turn: int, user: User, value: float | None, note: str) -> None:
-    """Offer the exact value, the note and the way back to "not scored"."""
+def _controls(message_id: int, turn: int, value: float | None, note: str, look: Look) -> None:
     key = f"turn.{message_id}"
-    score = partial(actions.score_turn, user, message_id, turn)
-    with st.popover("Note", icon=":material/edit_note:", type="tertiary", key=f"{key}.more"):
-        exact_score("Exact score", value, key=f"{key}.exact", on_score=score)
-        if value is None:
-            st.caption("A note is kept with the score: give the score first.")
-            return
-        write_note = partial(actions.note_turn, user, message_id, turn, value)
-        note_input("Note", note, key=f"{key}.note", on_note=write_note)
+    score_buttons(
+        look.scale, value, key=f"{key}.keys", on_score=lambda choice: act(f"score:{choice}")
+    )
+    about = (look.user, look.conversation_id, turn, message_id)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        if look.scale.is_fine:
+            exact_score(
+                "Exact score",
+                value,
+                scale=look.scale,
+                key=f"{key}.exact",
+                on_score=partial(actions.score_turn, *about),
+                width=150,
+            )
+        with st.container(key=NOTE_KEY):
+            note_input(
+                with_action("Note", look.settings.keys, LabelAction.NOTE),
+                note,
+                key=f"{key}.note",
+                on_note=partial(actions.note_turn, *about),
+            )
         st.button(
-            "Clear the score",
+            "Clear",
             key=f"{key}.clear",
             icon=":material/backspace:",
-            on_click=score,
-            args=(None,),
+            help="Take the score away: the turn is then not scored, which is not 0.",
+            disabled=value is None,
+            on_click=act,
+            args=(f"clear:{turn}",),
+        )
+        render_history(message_id, only=look.user.name if look.is_blind and value is None else None)
+
+
+def _neighbours(look: Look) -> None:
+    """Offer the turns above and below."""
+    keys = look.settings.keys
+    for action, what in (
+        (LabelAction.PREVIOUS_TURN, "Mark the turn above"),
+        (LabelAction.NEXT_TURN, "Mark the turn below"),
+    ):
+        st.button(
+            with_action("", keys, action),
+            key=f"go.{action}",
+            help=what,
+            type="tertiary",
+            on_click=act,
+            args=(f"go:{action}",),
         )
 
 
-def _state_badge(value: float | None) -> str:
+def _state(value: float | None, scale: Scale) -> str:
     if value is None:
         return ":orange-badge[not scored]"
-    return f":green-badge[{score_text(value)} saved]"
+    return f":green-badge[{scale.text(value)} saved]"
 
 
-def _others(message: Message, user: User) -> str:
-    others = [score for score in message.scores if score.rater != user.name]
-    return "".join(
+def _others(message: Message, look: Look) -> str:
+    others = [score for score in message.scores if score.rater != look.user.name]
+    told = "".join(
         f"  :gray-badge[{plain(score.rater)} {score_text(score.value)}]" for score in others
     )
+    if message.adjudicated is not None:
+        told += f"  :violet-badge[decided {score_text(message.adjudicated.value)}]"
+    return told

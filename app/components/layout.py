@@ -10,7 +10,7 @@ READING_WIDTH = 1080
 
 
 @contextmanager
-def reading_page() -> Iterator[None]:
+def reading_page(width: int = READING_WIDTH) -> Iterator[None]:
     """Keep what is drawn inside in one column in the middle of the page."""
-    with st.container(horizontal_alignment="center"), st.container(width=READING_WIDTH):
+    with st.container(horizontal_alignment="center"), st.container(width=width):
         yield

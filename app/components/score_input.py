@@ -1,7 +1,7 @@
-"""The control that gives a score: quick values in one click or key, any other value exactly.
+"""The controls that give a score: the scale's choices in one click, any other value exactly.
 
 "Not scored" is no value chosen; 0 is a value like any other. A stored value that is not among the
-quick ones (0.85, or −0.7 from an import) is shown as one more choice and stays as it is.
+choices (0.85, or −0.7 from an import) is shown as one more and stays as it is.
 """
 
 from collections.abc import Callable
@@ -10,64 +10,39 @@ import streamlit as st
 
 from app import state
 from app.components.format import score_text
+from app.components.key_names import labelled
+from app.components.label_scale import STEP, Choice, Scale, short
 from db.records import SCORE_MAX, SCORE_MIN
-
-QUICK_VALUES = tuple(tenths / 10 for tenths in range(11))
-QUICK_KEYS = tuple("0123456789a")
-"""The key of each quick value: the digit is the first decimal; "a" stands for "all of it"."""
-
-STEP = 0.05
 
 OnScore = Callable[[float | None], None]
 
 
-def choices(value: float | None) -> list[float]:
-    """Return the quick values, and the stored one where it is another."""
-    return sorted({*QUICK_VALUES, value} - {None}) if value is not None else list(QUICK_VALUES)
-
-
-def short_score(value: float) -> str:
-    """Return a score as briefly as it can be told: "0", "0.3", "−0.75", "1"."""
-    return f"{value:.2f}".rstrip("0").rstrip(".").replace("-", "−")
-
-
-def score_picker(label: str, value: float | None, *, key: str, on_score: OnScore) -> None:
-    """Offer the quick values; choosing the chosen one again takes the score away."""
-    widget = f"{key}.{value}"  # a new value from elsewhere (undo, another rater's tab) is a reset
-    st.segmented_control(
-        label,
-        choices(value),
-        default=value,
-        # The theme's colour for a chosen segment is too faint on dark; this one is made for text.
-        format_func=lambda choice: (
-            f":blue[{short_score(choice)}]" if choice == value else short_score(choice)
-        ),
-        key=widget,
-        on_change=_pass_on,
-        args=(widget, on_score),
-        label_visibility="collapsed",
-    )
-
-
-def score_keys(value: float | None, *, key: str, on_score: OnScore) -> None:
-    """Offer the quick values as buttons that also listen to their keys."""
-    shortcuts = dict(zip(QUICK_VALUES, QUICK_KEYS, strict=True))
+def score_buttons(
+    scale: Scale, value: float | None, *, key: str, on_score: OnScore, with_keys: bool = True
+) -> None:
+    """Offer the choices as buttons, each with its key; the stored value stands out."""
+    choices = list(scale.choices)
+    if value is not None and scale.choice_of(value) is None:
+        choices.append(Choice(value=value, label=short(value), keys=()))
+        choices.sort(key=lambda choice: choice.value)
     with st.container(horizontal=True, gap="xxsmall", vertical_alignment="center"):
-        for choice in choices(value):
+        for choice in choices:
+            shows_key = with_keys and choice.keys and not choice.names_key
             st.button(
-                short_score(choice),
-                key=f"{key}.{choice}",
-                shortcut=shortcuts.get(choice),
-                type="primary" if choice == value else "secondary",
+                labelled(choice.label, choice.keys[0]) if shows_key else choice.label,
+                key=f"{key}.{choice.value}",
+                type="primary" if choice.value == value else "secondary",
                 on_click=on_score,
-                args=(choice,),
+                args=(choice.value,),
             )
 
 
-def exact_score(label: str, value: float | None, *, key: str, on_score: OnScore) -> None:
+def exact_score(
+    label: str, value: float | None, *, scale: Scale, key: str, on_score: OnScore, width: int
+) -> None:
     """Offer any value; an emptied field takes the score away."""
-    widget = f"{key}.{value}"
-    low = SCORE_MIN if value is not None and value < 0 else 0.0
+    widget = f"{key}.{value}"  # a new value from elsewhere (undo, another window) is a reset
+    low = SCORE_MIN if value is not None and value < scale.low else scale.low
     st.number_input(
         label,
         min_value=low,
@@ -79,21 +54,22 @@ def exact_score(label: str, value: float | None, *, key: str, on_score: OnScore)
         key=widget,
         on_change=_pass_on,
         args=(widget, on_score),
-        help="0 is the worst, 1 the best. Empty means not scored.",
+        width=width,
+        help=f"{score_text(low)} is the worst, 1.00 the best. Empty means not scored.",
     )
 
 
 def note_input(label: str, note: str, *, key: str, on_note: Callable[[str], None]) -> None:
     """Offer a note, stored when the field is left."""
     widget = f"{key}.{hash(note)}"
-    st.text_area(
+    st.text_input(
         label,
         value=note,
         key=widget,
         on_change=_pass_on,
         args=(widget, on_note),
         placeholder="Why this score?",
-        height=90,
+        help="Kept with your score; it may be written first.",
     )
 
 

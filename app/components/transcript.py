@@ -1,4 +1,4 @@
-"""A conversation as a chat: message contents are shown letter by letter, never interpreted."""
+"""A conversation as a chat: what messages say is shown as text, and nothing in it is executed."""
 
 import json
 from collections.abc import Sequence
@@ -6,13 +6,17 @@ from collections.abc import Sequence
 import streamlit as st
 
 from app.components.format import counted, plain, score_text
+from app.components.prose import render_prose
 from db.enums import Role
 from db.records import Conversation, Message
 
 LONG_TEXT_CHARS = 4000
 """Longer messages are folded; the rest is sent to the browser only when somebody asks for it."""
 
+LONG_TEXT_LINES = 60
+
 PREVIEW_CHARS = 1200
+PREVIEW_LINES = 25
 
 PAGE_MESSAGES = 40
 """More messages than this are shown page by page."""
@@ -57,18 +61,19 @@ def page_of_messages(count: int, *, key: str, shown: int = 0, size: int = PAGE_M
     return (page - 1) * size
 
 
-def render_system(text: str, *, key: str) -> None:
+def render_system(text: str, *, key: str, markdown: bool = True) -> None:
     """Show the system prompt, if there is one."""
     if text:
         with st.chat_message("system", avatar=AVATARS[Role.SYSTEM]):
             st.markdown(":gray[system prompt]")
-            render_text(text, key=f"{key}.system")
+            render_text(text, key=f"{key}.system", markdown=markdown)
 
 
-def render_content(message: Message, *, key: str) -> None:
+def render_content(message: Message, *, key: str, markdown: bool = True) -> None:
     """Show what a message says and which tools it calls."""
     if message.content:
-        render_text(message.content, key=key)
+        is_prose = markdown and message.role is not Role.TOOL
+        render_text(message.content, key=key, markdown=is_prose)
     elif not message.tool_calls:
         st.caption("(empty)")
     for call in message.tool_calls:
@@ -76,13 +81,21 @@ def render_content(message: Message, *, key: str) -> None:
         st.code(json.dumps(call, indent=2, ensure_ascii=False), language="json", wrap_lines=True)
 
 
-def render_text(text: str, *, key: str) -> None:
-    """Show somebody's text as text, with its line breaks; a very long one is folded."""
-    if len(text) <= LONG_TEXT_CHARS:
-        st.text(text, width="stretch")
-        return
-    unfolded = st.toggle(f"Show all {counted(len(text), 'character')}", key=f"{key}.unfold")
-    st.text(text if unfolded else f"{text[:PREVIEW_CHARS]}…", width="stretch")
+def render_text(text: str, *, key: str, markdown: bool = True) -> None:
+    """Show somebody's text; a very long one is folded."""
+    shown = folded(text)
+    if shown != text:
+        told = f"Show all {counted(len(text), 'character')}"
+        shown = text if st.toggle(told, key=f"{key}.unfold") else f"{shown} …"
+    render_prose(shown, key=f"{key}.prose", markdown=markdown)
+
+
+def folded(text: str) -> str:
+    """Return the beginning of a text that is too long to be shown at once, else all of it."""
+    if len(text) <= LONG_TEXT_CHARS and text.count("\n") < LONG_TEXT_LINES:
+        return text
+    lines = text[:PREVIEW_CHARS].split("\n")[:PREVIEW_LINES]
+    return "\n".join(lines)
 
 
 def heading(message: Message, turn: int | None, *, colour: str = "gray") -> str:

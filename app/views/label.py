@@ -1,18 +1,29 @@
-"""Label: score every assistant turn of a conversation, with the mouse or with the keyboard."""
+"""Label: score every assistant turn of a conversation, with the keyboard or with the mouse."""
 
 import streamlit as st
 
-from app import address, auth, data, routes
+from app import auth, data, routes
 from app.components import label_actions as actions
 from app.components.errors import show_failure, shown
 from app.components.format import counted, plain, title_of
+from app.components.key_names import with_action
 from app.components.label_bar import render_bar
-from app.components.label_queue import QUEUES, Place, choose_queue, place_of
-from app.components.label_turns import render_turns
+from app.components.label_blind import seen_by
+from app.components.label_desk import HELP, act, first_unscored, take_keys
+from app.components.label_filter import choose_filter, told_counts
+from app.components.label_help import render_guidelines, show_help
+from app.components.label_keys import hear_keys
+from app.components.label_place import PLACE, Place, go_to, place
+from app.components.label_queue import QUEUE, Queue, first_of, open_queue
+from app.components.label_scale import SCALES, Scale
+from app.components.label_turns import NOTE_KEY, Look, render_turns, turn_key
 from app.components.layout import reading_page
 from app.components.notice import show_notice
-from db.enums import ReviewState
-from db.records import Conversation, User
+from db.enums import LabelAction, ReviewState
+from db.records import Conversation, ConversationFilter, ProjectSettings, User, UserSettings
+
+PAGE_WIDTH = 1280
+"""In pixels: a chat of a comfortable width, and the guidelines beside it."""
 
 STANCES = {
     ReviewState.OPEN: "",
@@ -25,7 +36,7 @@ STANCES = {
 def render() -> None:
     """Draw the page."""
     user = auth.current_user()
-    if data.overview().turns == 0:
+    if not data.has_turns():
         st.title("Label")
         st.write(
             "Here you score every reply of a conversation. There is no conversation with a reply "
@@ -34,83 +45,141 @@ def render() -> None:
         st.page_link(routes.HOME, label="Load an example set", icon=":material/download:")
         st.page_link(routes.CONVERSATIONS, label="Type in or import", icon=":material/add:")
         return
+    QUEUE.clear()  # the page was opened anew: so is the queue, and the address says where
+    PLACE.clear()
     _desk(user)
 
 
 @st.fragment
 def _desk(user: User) -> None:
     """Draw the queue and the conversation; a score redraws this part of the page alone."""
-    with shown(), reading_page():
-        left, middle, right = st.columns([3, 9, 4], vertical_alignment="bottom")
-        with left:
-            queue = choose_queue(user)
-        conversation_id = address.conversation_id()
-        if conversation_id is None:
-            conversation_id = _first(user, queue)
-            address.open_conversation(conversation_id)
-        conversation = data.conversation(conversation_id)
-        place = place_of(conversation_id, queue)
-        stance = data.review_state(user_id=user.id, conversation_id=conversation_id)
-        turns = conversation.assistant_messages
-        focus = _focus(conversation, user)
-        with middle:
-            _facts(conversation, user, place, stance)
-        with right:
-            _neighbours(place)
+    project, settings = data.project_settings(), data.user_settings(user_id=user.id)
+    scale = SCALES[project.scale]
+    with shown(), reading_page(PAGE_WIDTH):
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+            filter = choose_filter(user, project)
+            queue = open_queue(filter, user.id)
+            markdown, beside = _views(project)
+            st.space("stretch")
+            _neighbours(settings)
         show_failure()
         show_notice()
-        if not turns:
-            st.info("This conversation has no assistant turn, so there is nothing to score here.")
-        render_turns(conversation, user, focus)
-        render_bar(conversation, user, place, stance, turns[focus].id if turns else None)
+        here = place() or _beginning(queue)
+        if here is None:
+            _nothing_waits(filter, user)
+            return
+        go_to(here)
+        conversation_id = here.conversation_id
+        conversation = data.conversation(conversation_id)
+        if project.blind:
+            conversation = seen_by(conversation, user.name)
+        stance = data.review_state(user_id=user.id, conversation_id=conversation_id)
+        look = _look(here, user, scale, settings, markdown)
+        chat, side = st.columns([5, 2], gap="medium") if beside else (st.container(), None)
+        with chat:
+            _facts(conversation, user, queue, stance)
+            if not conversation.assistant_messages:
+                st.info("This conversation has no assistant turn: there is nothing to score here.")
+            render_turns(conversation, look)
+        if side is not None:
+            with side, st.container(border=True):
+                render_guidelines(project, scale)
+        _foot(conversation, look, stance)
+        if HELP.get():
+            HELP.clear()
+            show_help(settings, scale)
 
 
-def _first(user: User, queue: list[int]) -> int:
-    """Return the conversation to begin with: where a score is missing, else the oldest."""
-    missing = data.next_unscored(user_id=user.id)
-    if missing is not None and (not queue or missing[0] in queue):
-        return missing[0]
-    return (queue or data.conversation_ids(QUEUES["All"], user_id=user.id))[0]
+def _beginning(queue: Queue) -> Place | None:
+    first = first_of(queue)
+    return None if first is None else Place(first)
 
 
-def _focus(conversation: Conversation, user: User) -> int:
-    """Return the turn that the address names, else the first without a score, else the first."""
-    turns = conversation.assistant_messages
-    asked = address.turn()
-    if asked is not None and 0 <= asked < len(turns):
-        return asked
-    missing = (i for i, turn in enumerate(turns) if actions.own_score(turn, user)[0] is None)
-    return next(missing, 0)
-
-
-def _facts(conversation: Conversation, user: User, place: Place, stance: ReviewState) -> None:
-    turns = conversation.assistant_messages
-    scored = sum(actions.own_score(turn, user)[0] is not None for turn in turns)
-    if place.position is not None:
-        where = f"conversation {place.position} of {place.size}"
-    else:
-        where = f"not in this queue; {place.size or 'nothing'} left in it"
-    st.markdown(f"#### {plain(title_of(conversation))} {STANCES[stance]}", anchors=False)
-    st.progress(
-        scored / len(turns) if turns else 0.0,
-        text=f"{scored} of {counted(len(turns), 'turn')} scored · {where}",
+def _look(here: Place, user: User, scale: Scale, settings: UserSettings, markdown: bool) -> Look:
+    turns = data.own_turns(user_id=user.id, conversation_id=here.conversation_id)
+    asked = here.turn
+    return Look(
+        user=user,
+        conversation_id=here.conversation_id,
+        scale=scale,
+        settings=settings,
+        focus=asked if asked is not None and 0 <= asked < len(turns) else first_unscored(turns),
+        notes=data.pending_notes(user_id=user.id, conversation_id=here.conversation_id),
+        markdown=markdown,
+        is_blind=data.project_settings().blind,
     )
 
 
-def _neighbours(place: Place) -> None:
+def _views(project: ProjectSettings) -> tuple[bool, bool]:
+    """Let the rater choose how messages look, and whether the guidelines stand beside them."""
+    with st.popover("View", icon=":material/visibility:"):
+        markdown = st.toggle("Show Markdown as it is meant", True, key="md", bind="query-params")
+        beside = st.toggle(
+            "Guidelines beside the chat",
+            bool(project.guidelines.strip()),
+            key="guidelines",
+            bind="query-params",
+        )
+    return markdown, beside
+
+
+def _facts(conversation: Conversation, user: User, queue: Queue, stance: ReviewState) -> None:
+    turns = conversation.assistant_messages
+    scored = sum(actions.own_score(turn, user)[0] is not None for turn in turns)
+    place = queue.places.get(conversation.id or 0)
+    where = "not in this queue" if place is None else f"{place + 1:,} of {len(queue.ids):,}"
+    st.markdown(f"#### {plain(title_of(conversation))} {STANCES[stance]}", anchors=False)
+    st.progress(
+        scored / len(turns) if turns else 0.0,
+        text=f"{scored} of {counted(len(turns), 'turn')} scored · conversation {where}",
+    )
+    st.caption(told_counts(queue.filter, user))
+
+
+def _neighbours(settings: UserSettings) -> None:
     """Offer the conversations before and after this one."""
-    ways = (("Previous", "Left", place.previous), ("Next", "Right", place.next))
-    with st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
-        for name, key, neighbour in ways:
-            st.button(
-                name,
-                key=f"go.{key}",
-                help=f"{name} conversation of the queue",
-                shortcut=key,
-                disabled=neighbour is None,
-                on_click=address.open_conversation,
-                args=(neighbour,),
+    for text, action in (
+        ("Previous", LabelAction.PREVIOUS_CONVERSATION),
+        ("Next", LabelAction.NEXT_CONVERSATION),
+    ):
+        st.button(
+            with_action(text, settings.keys, action),
+            key=f"go.{action}",
+            help=f"{text} conversation of the queue",
+            on_click=act,
+            args=(f"go:{action}",),
+        )
+
+
+def _foot(conversation: Conversation, look: Look, stance: ReviewState) -> None:
+    with st.bottom, reading_page(PAGE_WIDTH):
+        render_bar(conversation, look.user, look.scale, look.settings, stance)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            hear_keys(
+                keys=look.settings.keys,
+                scale=look.scale,
+                place=f"{conversation.id}.{look.focus}",
+                focus=turn_key(look.focus),
+                note=NOTE_KEY,
+                on_keys=take_keys,
             )
+            st.button("Next unscored", type="tertiary", on_click=act, args=("go:unscored",))
+            st.button(
+                with_action("Keys", look.settings.keys, LabelAction.HELP),
+                type="tertiary",
+                on_click=act,
+                args=("help",),
+            )
+
+
+def _nothing_waits(filter: ConversationFilter, user: User) -> None:
+    st.subheader("Nothing waits for you here", anchor=False)
+    st.write(
+        "Every conversation that this queue and its filters let through is done, or is scored by "
+        "enough people. Look at another queue, or loosen the filter."
+    )
+    st.caption(told_counts(filter, user))
+    st.page_link(routes.CONVERSATIONS, label="All conversations", icon=":material/chat:")
 
 
 if __name__ == "__main__":

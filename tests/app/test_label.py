@@ -1,20 +1,28 @@
+"""The label page: what every control does, and what is shown of scores and messages."""
+
 from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import data, routes
-from app.components.label_queue import place_of
-from app.components.score_input import choices, short_score
+from app.components.transcript import folded
 from db import commands, queries
 from db.engine import Database
-from db.enums import ReviewState
+from db.enums import ReviewState, ScoreScale
 from db.records import Score, User
 from tests.app.conftest import MARKUP, OpenPage, chat
+from tests.app.shown import elements, texts, trees
 
 
 def button(app: AppTest, label: str):
-    return next(button for button in app.button if button.label == label)
+    return next(button for button in app.button if button.label.startswith(label))
+
+
+def press(app: AppTest, value: float, *, among: str = "turn.") -> AppTest:
+    """Click the button that gives this score to the marked turn."""
+    given = (b for b in app.button if b.key and b.key.startswith(among))
+    return next(b for b in given if b.key.endswith(f".{value}")).click().run()
 
 
 def scores(database: Database, conversation_id: int) -> list[float | None]:
@@ -24,6 +32,10 @@ def scores(database: Database, conversation_id: int) -> list[float | None]:
 
 def badges(app: AppTest) -> list[str]:
     return [m.value for m in app.markdown if "turn " in m.value and "badge" in m.value]
+
+
+def state(database: Database, user: User, conversation_id: int) -> ReviewState:
+    return queries.review_state(database, user_id=user.id, conversation_id=conversation_id)
 
 
 def test_zero_is_shown_as_a_score_and_a_missing_one_as_missing(
@@ -40,22 +52,22 @@ def test_a_score_outside_the_offered_scale_is_shown_and_kept(
     open_page: OpenPage, database: Database, conversation_ids: list[int]
 ) -> None:
     before = queries.score_events(database)
-    app = open_page(routes.LABEL, conversation=conversation_ids[1])
+    app = open_page(routes.LABEL, conversation=conversation_ids[1], turn=2)
     assert "−0.70 saved" in badges(app)[1]
-    assert app.number_input[1].value == pytest.approx(-0.7)
+    assert app.number_input[0].value == pytest.approx(-0.7)
+    assert any(b.key and b.key.endswith(".keys.-0.7") for b in app.button)
     assert scores(database, conversation_ids[1]) == [None, -0.7]
     assert queries.score_events(database) == before
 
 
-def test_a_key_scores_the_marked_turn_and_marks_the_next(
+def test_a_score_marks_the_next_turn(
     open_page: OpenPage, database: Database, conversation_ids: list[int]
 ) -> None:
     app = open_page(routes.LABEL, conversation=conversation_ids[2])
-    key = next(b for b in app.button if b.proto.shortcut == "7")
-    key.click().run()
+    press(app, 0.7)
     assert scores(database, conversation_ids[2]) == [0.7, None]
     assert app.query_params["turn"] == "2"
-    next(b for b in app.button if b.proto.shortcut == "0").click().run()
+    press(app, 0.0)
     assert scores(database, conversation_ids[2]) == [0.7, 0.0]
     assert "0.00 saved" in badges(app)[1]
 
@@ -64,47 +76,62 @@ def test_any_turn_can_be_scored_and_cleared_with_the_mouse(
     open_page: OpenPage, database: Database, conversation_ids: list[int]
 ) -> None:
     app = open_page(routes.LABEL, conversation=conversation_ids[2])
-    picker = app.button_group[0]
-    picker.set_value(0.3).run()
+    button(app, "Score").click().run()
+    assert app.query_params["turn"] == "2"
+    press(app, 0.3)
     assert scores(database, conversation_ids[2]) == [None, 0.3]
-    button(app, "Clear the score").click().run()
+    button(app, "Clear").click().run()
     assert not app.exception
     assert scores(database, conversation_ids[2]) == [None, None]
+    assert "not scored" in badges(app)[1]
 
 
 def test_exact_scores_and_notes_are_stored(
     open_page: OpenPage, database: Database, conversation_ids: list[int]
 ) -> None:
     app = open_page(routes.LABEL, conversation=conversation_ids[2])
+    app.text_input[0].set_value("asks <b>first</b>").run()
     app.number_input[0].set_value(0.85).run()
-    app.text_area[0].set_value("asks <b>first</b>").run()
     assert not app.exception
     score = queries.conversation(database, conversation_ids[2]).assistant_messages[0].scores[0]
     assert (score.value, score.note) == (0.85, "asks <b>first</b>")
-    assert "Note: asks <b>first</b>" in [text.value for text in app.text]
 
 
 def test_the_whole_conversation_is_scored(
     open_page: OpenPage, database: Database, conversation_ids: list[int]
 ) -> None:
     app = open_page(routes.LABEL, conversation=conversation_ids[0])
-    app.button_group[-1].set_value(0.4).run()
+    press(app, 0.4, among="outcome.")
     outcomes = queries.conversation(database, conversation_ids[0]).outcomes
     assert [outcome.value for outcome in outcomes] == [0.4]
 
 
-def test_undo_takes_back_the_last_change_also_after_a_reload(
+def test_undo_and_redo_work_after_a_reload_and_show_where(
     open_page: OpenPage, database: Database, conversation_ids: list[int]
 ) -> None:
-    app = open_page(routes.LABEL, conversation=conversation_ids[0])
-    next(b for b in app.button if b.proto.shortcut == "5").click().run()
+    press(open_page(routes.LABEL, conversation=conversation_ids[0], turn=1), 0.5)
     assert scores(database, conversation_ids[0]) == [0.5, 0.0]
     reloaded = open_page(routes.LABEL, conversation=conversation_ids[2])
     button(reloaded, "Undo").click().run()
     assert not reloaded.exception
     assert scores(database, conversation_ids[0]) == [0.8, 0.0]
     assert reloaded.query_params["conversation"] == str(conversation_ids[0])
+    assert reloaded.query_params["turn"] == "1"
     assert "0.80 saved" in badges(reloaded)[0]
+    again = open_page(routes.LABEL, conversation=conversation_ids[2])
+    button(again, "Redo").click().run()
+    assert scores(database, conversation_ids[0]) == [0.5, 0.0]
+    assert [toast.value for toast in again.toast] == ["Redone: turn 1 is 0.50."]
+
+
+def test_all_the_rest_get_one_score_and_one_undo_takes_it_back(
+    open_page: OpenPage, database: Database, conversation_ids: list[int]
+) -> None:
+    app = open_page(routes.LABEL, conversation=conversation_ids[1])
+    press(app, 0.5, among="remaining")
+    assert scores(database, conversation_ids[1]) == [0.5, -0.7]
+    button(app, "Undo").click().run()
+    assert scores(database, conversation_ids[1]) == [None, -0.7]
 
 
 def test_done_stores_it_and_opens_the_next_conversation(
@@ -113,99 +140,188 @@ def test_done_stores_it_and_opens_the_next_conversation(
     app = open_page(routes.LABEL, conversation=conversation_ids[0])
     button(app, "Done, next").click().run()
     assert app.query_params["conversation"] == str(conversation_ids[1])
-    state = queries.review_state(database, user_id=user.id, conversation_id=conversation_ids[0])
-    assert state is ReviewState.DONE
-    assert "1 of 2" in app.get("progress")[0].proto.text
+    assert state(database, user, conversation_ids[0]) is ReviewState.DONE
+    button(app, "Done, next").click().run()
+    assert [toast.value for toast in app.toast] == ["Marked done with 1 of its turns not scored."]
+    button(app, "Undo").click().run()
+    assert app.query_params["conversation"] == str(conversation_ids[1])
+    assert state(database, user, conversation_ids[1]) is ReviewState.OPEN
 
 
 def test_flag_is_set_and_taken_back(
     open_page: OpenPage, database: Database, conversation_ids: list[int], user: User
 ) -> None:
-    def state() -> ReviewState:
-        return queries.review_state(database, user_id=user.id, conversation_id=conversation_ids[0])
-
     app = open_page(routes.LABEL, conversation=conversation_ids[0])
     button(app, "Flag").click().run()
-    assert state() is ReviewState.FLAGGED
+    assert state(database, user, conversation_ids[0]) is ReviewState.FLAGGED
     button(app, "Unflag").click().run()
-    assert state() is ReviewState.OPEN
+    assert state(database, user, conversation_ids[0]) is ReviewState.OPEN
 
 
 def test_next_unscored_wraps_around(open_page: OpenPage, conversation_ids: list[int]) -> None:
     app = open_page(routes.LABEL, conversation=conversation_ids[2], turn=2)
     button(app, "Next unscored").click().run()
+    assert (app.query_params["conversation"], app.query_params["turn"]) == (
+        str(conversation_ids[2]),
+        "1",
+    )
+    press(app, 0.1)
+    press(app, 0.1)
+    button(app, "Next unscored").click().run()
     assert app.query_params["conversation"] == str(conversation_ids[1])
-    assert app.query_params["turn"] == "1"
 
 
-def test_without_an_address_the_first_missing_score_is_opened(
-    open_page: OpenPage, conversation_ids: list[int]
+def test_without_an_address_a_rater_goes_on_where_they_left_off(
+    open_page: OpenPage, database: Database, conversation_ids: list[int]
 ) -> None:
     app = open_page(routes.LABEL)
     assert app.query_params["conversation"] == str(conversation_ids[1])
+    press(open_page(routes.LABEL, conversation=conversation_ids[2]), 0.2)
+    assert open_page(routes.LABEL).query_params["conversation"] == str(conversation_ids[2])
 
 
-def test_message_text_is_shown_letter_by_letter(
+def test_an_empty_queue_says_so(
+    open_page: OpenPage, database: Database, conversation_ids: list[int], user: User
+) -> None:
+    for id in conversation_ids:
+        commands.set_review(database, user_id=user.id, conversation_id=id, state=ReviewState.DONE)
+    data.refresh()
+    app = open_page(routes.LABEL)
+    assert [s.value for s in app.subheader] == ["Nothing waits for you here"]
+    assert "3 done" in [caption.value for caption in app.caption]
+
+
+@pytest.mark.parametrize(
+    ("scale", "values", "told"),
+    [
+        (ScoreScale.STARS, [0.0, 0.25, 0.5, 0.75, 1.0], "4 ★"),
+        (ScoreScale.THUMBS, [0.0, 1.0], "thumb_up"),
+        (ScoreScale.SIGNED, [-1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0], "0.75"),
+    ],
+)
+def test_another_scale_offers_other_choices_and_changes_no_stored_number(
+    open_page: OpenPage,
+    database: Database,
+    conversation_ids: list[int],
+    scale: ScoreScale,
+    values: list[float],
+    told: str,
+) -> None:
+    before = scores(database, conversation_ids[0]), queries.score_events(database)
+    commands.change_project_settings(database, {"scale": scale})
+    data.refresh()
+    app = open_page(routes.LABEL, conversation=conversation_ids[2])
+    offered = [b for b in app.button if b.key and b.key.startswith("turn.") and ".keys." in b.key]
+    assert [float(b.key.split(".keys.")[1]) for b in offered] == values
+    assert (scores(database, conversation_ids[0]), queries.score_events(database)) == before
+    press(app, 0.75 if 0.75 in values else 1.0)
+    assert told in badges(app)[0]
+    assert "0.80 saved" in badges(open_page(routes.LABEL, conversation=conversation_ids[0]))[0]
+
+
+def test_markup_is_shown_and_never_more_than_shown(
     open_page: OpenPage, conversation_ids: list[int]
 ) -> None:
     app = open_page(routes.LABEL, conversation=conversation_ids[2])
-    assert MARKUP in [text.value for text in app.text]
+    plain = open_page(routes.LABEL, conversation=conversation_ids[2], md="false")
+    assert MARKUP in texts(plain)
+    assert any("<script>document.title='owned'</script> bold $x^2$" in t for t in texts(app))
+    for tree in trees(app):
+        assert elements(tree) <= {"p", "strong", "span"}
     assert not any("script" in markdown.value for markdown in app.markdown)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "a\x00b",
+        "lone \ud800 surrogate",
+        "\N{FAMILY}\u200d\N{WOMAN}\N{EMOJI MODIFIER FITZPATRICK TYPE-3} \U0001f1e9\U0001f1ea",
+        "\u202eright to left override",
+        "مرحبا (1) — שלום, 中文。",
+        "[" * 5000,
+        "> " * 60 + "deep",
+        "$\\newcommand{x}{\\x}\\x$ :material/delete: :red[x] ![a](http://x/y.png)",
+        "\n" * 3000,
+    ],
+)
+def test_hostile_text_never_breaks_the_page(
+    open_page: OpenPage, database: Database, hostile: str
+) -> None:
+    talk = chat(hostile, (hostile, f"reply {hostile}", None), system=hostile)
+    conversation_id = commands.add_conversation(database, talk)
+    data.refresh()
+    app = open_page(routes.LABEL, conversation=conversation_id)
+    assert not app.exception
+    assert not app.error
+    press(app, 0.4)
+    assert scores(database, conversation_id) == [0.4]
 
 
 def test_other_peoples_scores_are_shown_and_left_alone(
     open_page: OpenPage, database: Database, user: User
 ) -> None:
+    conversation_id = _with_anns_score(database)
+    app = open_page(routes.LABEL, conversation=conversation_id)
+    assert "not scored" in badges(app)[0]
+    assert "ann 1.00" in badges(app)[0]
+    press(app, 0.2)
+    turn = queries.conversation(database, conversation_id).assistant_messages[0]
+    assert {score.rater: score.value for score in turn.scores} == {"ann": 1.0, user.name: 0.2}
+
+
+def test_blind_scoring_hides_what_others_said_until_ones_own_score_is_in(
+    open_page: OpenPage, database: Database
+) -> None:
+    commands.change_project_settings(database, {"blind": True})
+    conversation_id = _with_anns_score(database)
+    app = open_page(routes.LABEL, conversation=conversation_id)
+    assert "ann" not in " ".join(badges(app))
+    press(app, 0.2)
+    assert "ann 1.00" in badges(app)[0]
+    button(app, "Clear").click().run()
+    assert "ann" not in " ".join(badges(app))
+
+
+def test_very_long_messages_and_conversations_are_folded(
+    open_page: OpenPage, database: Database
+) -> None:
+    many = chat("Long", *((f"question {i}", "x" * 1_000_000, None) for i in range(30)))
+    conversation_id = commands.add_conversation(database, many)
+    data.refresh()
+    app = open_page(routes.LABEL, conversation=conversation_id, turn=30)
+    assert not app.exception
+    assert sum(map(len, texts(app))) < 60_000
+    assert "question 29" in texts(app)
+    assert len(app.get("chat_message")) <= 40
+    next(t for t in app.toggle if t.label.startswith("Show all")).set_value(True).run()
+    assert max(map(len, texts(app))) == 1_000_000
+
+
+def test_a_conversation_of_five_hundred_turns_is_shown_where_the_marked_turn_is(
+    open_page: OpenPage, database: Database
+) -> None:
+    many = chat("Long", *((f"question {i}", f"reply {i}", None) for i in range(500)))
+    conversation_id = commands.add_conversation(database, many)
+    data.refresh()
+    app = open_page(routes.LABEL, conversation=conversation_id, turn=498)
+    press(app, 0.3)
+    assert app.query_params["turn"] == "499"
+    assert "reply 498" in texts(app)
+    assert len(texts(app)) <= 41
+
+
+def test_many_short_lines_are_folded_like_one_long_text() -> None:
+    assert folded("a\nb") == "a\nb"
+    assert folded("line\n" * 200).count("\n") == 24
+    assert len(folded("x" * 5000)) == 1200
+
+
+def _with_anns_score(database: Database) -> int:
     conversation = chat("Two raters", ("Hi", "Hello", None))
     reply = conversation.messages[1]
     with_score = replace(reply, scores=(Score(rater="ann", value=1.0),))
     conversation = replace(conversation, messages=(conversation.messages[0], with_score))
     conversation_id = commands.add_conversation(database, conversation)
     data.refresh()
-    app = open_page(routes.LABEL, conversation=conversation_id)
-    assert "not scored" in badges(app)[0]
-    assert "ann 1.00" in badges(app)[0]
-    next(b for b in app.button if b.proto.shortcut == "2").click().run()
-    turn = queries.conversation(database, conversation_id).assistant_messages[0]
-    assert {score.rater: score.value for score in turn.scores} == {"ann": 1.0, user.name: 0.2}
-
-
-def test_very_long_messages_and_conversations_are_folded(
-    open_page: OpenPage, database: Database
-) -> None:
-    many = chat("Long", *((f"question {i}", "x" * 100_000, None) for i in range(100)))
-    conversation_id = commands.add_conversation(database, many)
-    data.refresh()
-    app = open_page(routes.LABEL, conversation=conversation_id, turn=100)
-    assert not app.exception
-    assert sum(len(text.value) for text in app.text) < 60_000
-    assert "question 99" in [text.value for text in app.text]
-    assert len(app.get("chat_message")) <= 40
-    app.toggle[0].set_value(True).run()
-    assert max(len(text.value) for text in app.text) == 100_000
-
-
-@pytest.mark.parametrize(
-    ("here", "previous", "following", "position"),
-    [(2, None, 5, 1), (5, 2, 9, 2), (9, 5, None, 3), (6, 5, 9, None), (1, None, 2, None)],
-)
-def test_neighbours_are_found_even_after_leaving_the_queue(
-    here: int, previous: int | None, following: int | None, position: int | None
-) -> None:
-    place = place_of(here, [2, 5, 9])
-    assert place.onward == (2 if following is None else following)
-    assert (place.previous, place.next, place.position) == (previous, following, position)
-
-
-def test_the_last_conversation_of_a_queue_leads_nowhere() -> None:
-    assert place_of(5, [5]).onward is None
-    assert place_of(5, []).onward is None
-
-
-def test_the_stored_value_is_always_among_the_choices() -> None:
-    assert len(choices(None)) == 11
-    assert choices(0.5) == choices(None)
-    assert choices(-0.7)[0] == -0.7
-    assert short_score(0.0) == "0"
-    assert short_score(-0.75) == "−0.75"
-    assert short_score(1.0) == "1"
+    return conversation_id

@@ -1,0 +1,200 @@
+// Listens to the whole page's keys while the label page is open, and hands them to the server.
+//
+// A key is kept in `pending` under a number of its own until the server says that it has been
+// applied (`data.applied`). So none is lost while the page is being redrawn, none is applied
+// twice however often the list is sent, and they are applied in the order they were pressed.
+
+const RESEND_MS = 1500;
+const SLOW_MS = 2500;
+const ASLEEP =
+  'input:not([type=button]):not([type=submit]), textarea, select, [contenteditable=""], ' +
+  '[contenteditable=true], [role=textbox], [role=combobox], [role=slider], [role=listbox], ' +
+  '[role=menu], [role=dialog]';
+const OWN_CLICKS = "button, a, input, textarea, select, summary, label, [role=button], [tabindex]";
+
+const boards = new WeakMap();
+
+export default function (component) {
+  const root = component.parentElement;
+  let board = boards.get(root);
+  if (!board) {
+    board = new Board(root);
+    boards.set(root, board);
+  }
+  board.update(component);
+  return () => {
+    board.close();
+    boards.delete(root);
+  };
+}
+
+class Board {
+  constructor(root) {
+    this.line = root.querySelector("[role=status]");
+    this.pending = [];
+    this.lastNumber = 0;
+    this.session = null;
+    this.shown = null;
+    this.warning = "";
+    this.stop = new AbortController();
+    const listen = { capture: true, signal: this.stop.signal };
+    document.addEventListener("keydown", (event) => this.onKey(event), listen);
+    document.addEventListener("click", (event) => this.onClick(event), { signal: this.stop.signal });
+    for (const kind of ["focusin", "focusout"]) {
+      document.addEventListener(kind, () => queueMicrotask(() => this.tell()), listen);
+    }
+    for (const kind of ["online", "offline"]) {
+      window.addEventListener(kind, () => this.tell(), listen);
+    }
+    this.app = document.querySelector('[data-testid="stApp"]');
+    this.watch = new MutationObserver(() => this.tell());
+    this.watch.observe(this.app, { attributeFilter: ["data-test-connection-state"] });
+    this.clock = setInterval(() => this.resend(), RESEND_MS);
+  }
+
+  close() {
+    this.stop.abort();
+    this.watch.disconnect();
+    clearInterval(this.clock);
+  }
+
+  update({ data, setStateValue }) {
+    this.setStateValue = setStateValue;
+    this.data = data;
+    if (this.session !== data.session) {
+      // Another server process: it does not know which of these keys were applied.
+      if (this.pending.length) this.warning = this.lost(this.pending.length);
+      this.session = data.session;
+      this.pending = [];
+      this.lastNumber = data.applied;
+    }
+    this.lastNumber = Math.max(this.lastNumber, data.applied);
+    this.pending = this.pending.filter((key) => key.number > data.applied);
+    this.tell();
+    if (this.shown !== data.place) this.bringIntoView(data.focus, data.place);
+  }
+
+  // ------------------------------------------------------------------ keys
+
+  onKey(event) {
+    if (event.isComposing || isAsleep(event.composedPath()[0])) {
+      if (event.key === "Escape") document.activeElement?.blur();
+      return;
+    }
+    const action = this.actionOf(event);
+    if (!action) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (event.repeat && (!action.startsWith("go:") || this.pending.length > 2)) return;
+    if (action === "go:note") this.enterNote();
+    else this.press(action);
+  }
+
+  actionOf(event) {
+    const names = keyNames(event);
+    return names.map((name) => this.data.keys[name]).find((action) => action !== undefined);
+  }
+
+  onClick(event) {
+    const path = event.composedPath().filter((node) => node instanceof Element);
+    const turn = path.map(turnOf).find((number) => number !== null);
+    if (turn === undefined || path.some((node) => node.matches(OWN_CLICKS))) return;
+    if (!window.getSelection().isCollapsed) return; // somebody marks text to copy it
+    if (`turn-${turn}` !== this.data.focus) this.press(`turn:${turn}`);
+  }
+
+  press(action) {
+    if (!this.isConnected()) {
+      this.tell();
+      return;
+    }
+    this.warning = "";
+    this.lastNumber += 1;
+    this.pending.push({ number: this.lastNumber, action, at: Date.now() });
+    this.send();
+  }
+
+  send() {
+    const keys = this.pending.map(({ number, action }) => ({ number, action }));
+    this.setStateValue("pressed", { session: this.session, keys, sent: Date.now() });
+  }
+
+  resend() {
+    const isBusy = this.app.dataset.testScriptState === "running";
+    if (this.pending.length && this.isConnected() && !isBusy) this.send();
+    this.tell();
+  }
+
+  enterNote() {
+    const field = document.querySelector(`.st-key-${this.data.note} :is(input, textarea)`);
+    if (!field) return;
+    field.focus();
+    field.scrollIntoView({ block: "nearest" });
+  }
+
+  // ------------------------------------------------------------------ what the line says
+
+  isConnected() {
+    return this.app.dataset.testConnectionState === "CONNECTED" && navigator.onLine;
+  }
+
+  tell() {
+    const waits = this.pending.length && Date.now() - this.pending[0].at > SLOW_MS;
+    const isBad = !this.isConnected() || waits || this.warning !== "";
+    let text = isAsleep(document.activeElement) ? this.data.texts.asleep : this.data.texts.awake;
+    if (this.warning) text = this.warning;
+    if (waits) text = this.data.texts.waiting.replace("{n}", this.pending.length);
+    if (!this.isConnected()) text = this.data.texts.cut;
+    if (this.line.textContent !== text) this.line.textContent = text;
+    this.line.classList.toggle("bad", Boolean(isBad));
+  }
+
+  lost(count) {
+    return this.data.texts.lost.replace("{n}", count);
+  }
+
+  // ------------------------------------------------------------------ the marked turn
+
+  bringIntoView(focus, place, tries = 60) {
+    this.shown = place;
+    const turn = document.querySelector(`.st-key-${focus}`);
+    if (!turn) {
+      const again = () => this.shown === place && this.bringIntoView(focus, place, tries - 1);
+      if (tries > 0 && !this.stop.signal.aborted) requestAnimationFrame(again);
+      return;
+    }
+    const box = turn.getBoundingClientRect();
+    const top = 72;
+    const bottom = this.line.getBoundingClientRect().top - 24;
+    if (box.top >= top && box.bottom <= bottom) return;
+    const isTall = box.height > bottom - top;
+    turn.style.scrollMargin = `${top}px 0 ${window.innerHeight - bottom}px`;
+    turn.scrollIntoView({ block: isTall || box.top < top ? "start" : "end", behavior: "instant" });
+  }
+}
+
+// The names a key may have in the map, best first: what it writes, else its place on the keyboard
+// (digits of keyboards that write them with Shift, letters of keyboards that write other scripts).
+function keyNames(event) {
+  const isPrintable = event.key.length === 1;
+  const isLatin = /^[\x21-\x7e]$/.test(event.key);
+  const place = /^(?:Digit|Numpad|Key)([0-9A-Z])$/.exec(event.code)?.[1];
+  const key = isPrintable ? event.key.toUpperCase() : event.key;
+  const isLetter = isPrintable && key !== event.key.toLowerCase();
+  const before = (event.ctrlKey || event.metaKey ? "Ctrl+" : "") + (event.altKey ? "Alt+" : "");
+  const shift = event.shiftKey && (!isPrintable || isLetter) ? "Shift+" : "";
+  const names = [before + shift + key];
+  if (place && !event.shiftKey && !/^[0-9]$/.test(event.key) && isPrintable) {
+    if (!isLatin || /^[0-9]$/.test(place)) names.push(before + place);
+  }
+  return names;
+}
+
+function isAsleep(element) {
+  return element instanceof Element && element.closest(ASLEEP) !== null;
+}
+
+function turnOf(element) {
+  const found = /(?:^|\s)st-key-turn-(\d+)(?:\s|$)/.exec(element.className?.toString() ?? "");
+  return found ? Number(found[1]) : null;
+}
