@@ -43,6 +43,19 @@ def leanings(pairs: Sequence[RaterPair]) -> list[Leaning]:
     return sorted(found, key=lambda one: (-one.higher, one.rater))
 
 
+def alpha_reading(alpha: float | None) -> str:
+    """Say what a value of alpha means; the limits are Krippendorff's own (0.8 and 0.667)."""
+    if alpha is None:
+        return "not defined: everybody gave the same score everywhere"
+    if alpha >= 0.8:
+        return "people agree well: these scores can be relied on"
+    if alpha >= 0.667:
+        return "people agree fairly: take conclusions as tentative"
+    if alpha > 0:
+        return "people agree too little: sharpen the guidelines, or decide turns below"
+    return "people agree no better than chance"
+
+
 def spread_chart(spreads: Sequence[SpreadCount]) -> Chart:
     """Return how many shared turns have each distance between their highest and lowest score."""
     figure = base_figure("turns", x_title="highest minus lowest score")

@@ -5,7 +5,7 @@ import streamlit as st
 from app import analysis, data, routes
 from app.analysis import Agreement
 from app.components.adjudicate import render_decision, undo
-from app.components.agreement_charts import leaning_chart, spread_chart
+from app.components.agreement_charts import alpha_reading, leaning_chart, spread_chart
 from app.components.agreement_tables import choose_turn, show_pairs
 from app.components.errors import show_failure
 from app.components.format import counted
@@ -64,24 +64,11 @@ def _figures(found: Agreement) -> None:
             else f"From all {counted(found.alpha_turns, 'turn')} with several scores."
         ),
     )
-    alpha.caption(reading(found.alpha))
+    alpha.caption(alpha_reading(found.alpha))
     shared.metric("Turns that several people scored", f"{found.shared:,}", border=True)
     shared.caption(f"of {found.turns:,} turns, {found.shared / found.turns:.0%}")
     spread.metric("Median spread of a turn", f"{found.median_spread:.2f}", border=True)
     spread.caption("highest minus lowest score; half of the turns lie closer together")
-
-
-def reading(alpha: float | None) -> str:
-    """Say what a value of alpha means; the limits are Krippendorff's own (0.8 and 0.667)."""
-    if alpha is None:
-        return "not defined: everybody gave the same score everywhere"
-    if alpha >= 0.8:
-        return "people agree well: these scores can be relied on"
-    if alpha >= 0.667:
-        return "people agree fairly: take conclusions as tentative"
-    if alpha > 0:
-        return "people agree too little: sharpen the guidelines, or decide turns below"
-    return "people agree no better than chance"
 
 
 def _decisions() -> None:

@@ -1,0 +1,97 @@
+"""The agreement page: who may see it, what it says, and that a decision is stored."""
+
+import pytest
+
+from app import data, routes
+from db import commands, queries
+from db.enums import Role, UserRole
+from db.records import Conversation, Message, Score
+from tests.app.launching import button, texts
+
+
+def rated(title: str, *turns: dict[str, float]) -> Conversation:
+    messages: list[Message] = []
+    for number, given in enumerate(turns):
+        scores = tuple(Score(rater=rater, value=value) for rater, value in given.items())
+        messages.append(Message(role=Role.USER, content=f"{title}: question {number}"))
+        messages.append(Message(role=Role.ASSISTANT, content=f"reply {number}", scores=scores))
+    return Conversation(messages=tuple(messages), title=title)
+
+
+@pytest.fixture
+def shared_ids(database) -> list[int]:
+    """Two conversations that Anna and Ben scored: far apart, and alike."""
+    ids, _ = commands.add_conversations(
+        database,
+        [
+            rated("Apart", {"anna": 0.9, "ben": 0.1}, {"anna": 0.8, "ben": 0.3}),
+            rated("Alike", {"anna": 0.5, "ben": 0.5}, {"anna": 0.2}),
+        ],
+    )
+    data.refresh()
+    return ids
+
+
+def decided(database, conversation_id: int) -> list[float | None]:
+    replies = queries.conversation(database, conversation_id).assistant_messages
+    return [None if r.adjudicated is None else r.adjudicated.value for r in replies]
+
+
+def test_without_shared_turns_it_says_how_to_get_some(open_page, conversation_ids):
+    page = open_page(routes.AGREEMENT)
+    assert not page.exception
+    assert "No turn has been scored by more than one person" in texts(page.markdown)
+    assert "Of 6 turns, 3 have a score" in texts(page.markdown)
+
+
+def test_it_tells_alpha_and_how_many_turns_are_shared(open_page, shared_ids):
+    page = open_page(routes.AGREEMENT)
+    assert not page.exception
+    values = {metric.label: metric.value for metric in page.metric}
+    assert values["Turns that several people scored"] == "3"
+    assert values["Median spread of a turn"] == "0.50"
+    assert values["Krippendorff's α"].startswith("−")
+    assert "no better than chance" in texts(page.caption)
+
+
+def test_the_turns_to_decide_come_widest_first_and_the_first_is_shown(open_page, shared_ids):
+    page = open_page(routes.AGREEMENT)
+    frame = page.dataframe[0].value
+    assert list(frame["Reply"]) == ["reply 0", "reply 1"]
+    assert list(frame["Scores"]) == ["0.10 … 0.90", "0.30 … 0.80"]
+    assert "**0.90** · anna" in texts(page.markdown)
+    assert page.slider[1].value == 0.5
+
+
+def test_a_decision_is_stored_and_the_next_turn_comes_up(open_page, database, shared_ids):
+    page = open_page(routes.AGREEMENT)
+    page.slider[1].set_value(0.2)
+    page.text_area[0].set_value("rude")
+    button(page, "Decide").click().run()
+    assert not page.exception
+    assert decided(database, shared_ids[0]) == [0.2, None]
+    assert queries.conversation(database, shared_ids[0]).messages[1].adjudicated.note == "rude"
+    assert list(page.dataframe[0].value["Reply"]) == ["reply 1"]
+    button(page, "Undo my latest decision").click().run()
+    assert decided(database, shared_ids[0]) == [None, None]
+    assert len(page.dataframe[0].value) == 2
+
+
+def test_decided_turns_can_be_seen_again_and_taken_back(open_page, database, user, shared_ids):
+    (first, _) = queries.conversation(database, shared_ids[0]).assistant_messages
+    commands.adjudicate(database, user_id=user.id, message_id=first.id, value=0.0)
+    data.refresh()
+    page = open_page(routes.AGREEMENT, decided="true")
+    assert page.dataframe[0].value["Decided"].tolist()[0] == 0.0
+    button(page, "Take back").click().run()
+    assert not page.exception
+    assert decided(database, shared_ids[0]) == [None, None]
+
+
+def test_an_annotator_sees_nothing_of_it(open_page, database, shared_ids):
+    commands.admit_person(database, "local", role=UserRole.ANNOTATOR, password=None)
+    data.refresh()
+    for page_name in (routes.AGREEMENT, routes.INSIGHT):
+        page = open_page(page_name)
+        assert not page.metric
+        assert "Only admins use this page" in texts(page.info)
