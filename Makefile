@@ -9,7 +9,7 @@ POSTGRES := $(wildcard /usr/lib/postgresql/*/bin/initdb)
 LEFT_OUT := $(strip $(if $(CHROMIUM),,not browser)$(if $(CHROMIUM)$(POSTGRES),, and )$(if $(POSTGRES),,not postgres))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run model database test check bench learn format
+.PHONY: help setup run model database test check bench learn trl format
 
 help:
 	@echo "make run      set everything up and open the app on http://localhost:$(PORT)"
@@ -17,6 +17,7 @@ help:
 	@echo "make check    everything CI runs: format, lint, types, layers, tests"
 	@echo "make bench    measure the engine on this machine (docs/performance.md)"
 	@echo "make learn    prove on the real model that training works (docs/learning.md)"
+	@echo "make trl      prove that TRL's trainers take the exports (installs TRL)"
 	@echo "make format   format the code and mend what can be mended"
 
 $(BIN)/python:
@@ -65,6 +66,10 @@ bench: $(VENV)/.dev model
 
 learn: $(VENV)/.dev model
 	$(BIN)/python -m tests.learn
+
+trl: $(VENV)/.dev
+	$(PIP) install --quiet -r requirements-trl.txt
+	$(BIN)/pytest tests/interop/check_trl.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

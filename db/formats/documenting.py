@@ -73,9 +73,15 @@ _EXPORTS = """
 """
 
 
+_TRL = """
+`kto`, `preference` and `completions` are what TRL's `KTOTrainer`, `DPOTrainer`, `RewardTrainer` and
+`SFTTrainer` take: `make trl` loads each with `datasets` and trains a batch on it.
+"""
+
+
 def page(formats: dict[str, Format]) -> str:
     """Return `docs/formats.md`."""
-    return _HEAD + "".join(_sections(formats)) + _EXPORTS + "".join(_export_lines())
+    return _HEAD + "".join(_sections(formats)) + _EXPORTS + "".join(_export_lines()) + _TRL
 
 
 def _sections(formats: dict[str, Format]) -> Iterator[str]:
