@@ -14,6 +14,8 @@ def clean(text: str) -> str:
     PostgreSQL stores neither, UTF-8 cannot encode the latter, and SQLite cuts text off at the
     former in some of its functions; so neither ever enters the database or a file.
     """
+    if text.isascii() and "\x00" not in text:  # known at once, and most text is
+        return text
     return _UNSTORABLE.sub(REPLACEMENT, text)
 
 
