@@ -42,11 +42,7 @@ def _parse_row(row: object, notes: Notes) -> Iterator[Draft]:
     data = as_object(row, "")
     remark_others(data, _KEYS, "", notes)
     reply = parse_reply(required(data, "completion", ""), "completion", notes)
-    raws = tuple(
-        RawScore(name=key, value=data[key], field=key)
-        for key in _SCORES
-        if data.get(key) is not None
-    )
+    raws = tuple(RawScore(name=key, value=data[key], field=key) for key in _SCORES if key in data)
     pieces = [*parse_prompt(data, notes), *reply[:-1], replace(reply[-1], scores=raws)]
     yield draft(pieces, path="completion", title=optional_text(data, "title", ""))
 
