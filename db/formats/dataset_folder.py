@@ -12,7 +12,7 @@ from typing import IO, Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from db.formats.native import native_row
+from db.formats.native_writer import native_row
 from db.records import Conversation
 
 _SCORE = pa.struct(

@@ -3,7 +3,7 @@
 import math
 from typing import cast
 
-from db.formats.json_rows import loads
+from db.formats.json_values import loads
 from db.formats.result import Notes, RowError
 from db.scoring import REMEDY, score_problem
 from db.text import clean

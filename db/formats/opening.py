@@ -8,7 +8,8 @@ from db.errors import DataError
 from db.formats.csv_rows import csv_rows, delimiter_of
 from db.formats.encoding import UTF8, Decoder, Encoding, judge
 from db.formats.fields import is_object_with
-from db.formats.json_rows import is_lines, json_document, json_lines
+from db.formats.json_document import json_document
+from db.formats.json_lines import is_lines, json_lines
 from db.formats.messages import MESSAGE_KEYS
 from db.formats.parquet_rows import MARK, parquet_rows
 from db.formats.rows import FileKind, Row

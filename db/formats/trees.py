@@ -78,11 +78,12 @@ def paths(
         children.setdefault(parent, []).append(node)
     reached: set[str] = set()
     yield from _walk(children, reached)
+    after_left_out = _following(children, left_out)
     for node in nodes.values():
         if node.id in reached:
             continue
         notes.row = node.row
-        if _leads_to(node, nodes, left_out):
+        if node.id in after_left_out:
             notes.skip(node.field, "what it answers was left out", "Nothing needs to be done.")
         else:
             notes.skip(
@@ -120,16 +121,18 @@ def _walk(
         waiting.append(iter(following))
 
 
-def _leads_to(node: Node, nodes: Mapping[str, Node], goals: frozenset[str]) -> bool:
-    """Return whether going from parent to parent arrives at one of the goals."""
-    seen: set[str] = set()
-    parent = node.parent
-    while parent is not None and parent not in seen:
-        if parent in goals:
-            return True
-        seen.add(parent)
-        parent = nodes[parent].parent if parent in nodes else None
-    return False
+def _following(
+    children: Mapping[str | None, list[Node]], beginnings: frozenset[str]
+) -> frozenset[str]:
+    """Return the ids of all nodes that come after one of the beginnings."""
+    found: set[str] = set()
+    waiting = [*beginnings]
+    while waiting:
+        for node in children.get(waiting.pop(), ()):
+            if node.id not in found:
+                found.add(node.id)
+                waiting.append(node.id)
+    return frozenset(found)
 
 
 def pieces_of(way: Sequence[Node]) -> list[Piece]:

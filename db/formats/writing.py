@@ -11,7 +11,7 @@ from db.formats import (
     csv_writer,
     dataset_folder,
     kto,
-    native,
+    native_writer,
     openai,
     preference,
     sharegpt,
@@ -81,7 +81,7 @@ WRITERS: dict[str, Writer] = {
             "Importing it gives the same conversations.",
             suffix=".jsonl",
             media_type=_JSON_LINES,
-            write=_each(native.write_row),
+            write=_each(native_writer.write_row),
         ),
         Writer(
             name="openai",

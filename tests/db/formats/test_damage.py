@@ -12,7 +12,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from db.errors import DataError
-from db.formats import FileKind, Parsed, Source, csv_rows, detect, json_rows, read, source
+from db.formats import (
+    FileKind,
+    Parsed,
+    Source,
+    csv_rows,
+    detect,
+    json_document,
+    json_lines,
+    read,
+    source,
+)
 from db.records import IssueOutcome
 from tests.db.formats.reading import clean, found, lines, outcomes_of, said, taken
 
@@ -114,8 +124,8 @@ def test_a_bomb_is_refused_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.fixture
 def small_rows(monkeypatch: pytest.MonkeyPatch) -> int:
     """Rows may have 2 MB, so that tests need not write 64."""
-    monkeypatch.setattr(json_rows, "LARGEST_ROW_BYTES", 2**21)
-    monkeypatch.setattr(csv_rows, "LARGEST_ROW_BYTES", 2**21)
+    for reader in (csv_rows, json_document, json_lines):
+        monkeypatch.setattr(reader, "LARGEST_ROW_BYTES", 2**21)
     return 2**21
 
 
