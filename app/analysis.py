@@ -26,6 +26,10 @@ ALPHA_TURNS = 5000
 
 _KEPT_S = 3600.0
 
+LAG_S = 30.0
+"""For so long others' new scores may stay unseen: with many raters at work something changes all
+the time, and adding ten thousand conversations up takes seconds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
@@ -80,12 +84,12 @@ class Insight:
 
 def agreement() -> Agreement:
     """Return how far people agree now."""
-    return _agreement(data.settings().database_url, data.data_version())
+    return _agreement(*_state())
 
 
 def insight() -> Insight:
     """Return what the scores say now."""
-    return _insight(data.settings().database_url, data.data_version())
+    return _insight(*_state())
 
 
 def near_duplicates(threshold: float) -> Search:
@@ -108,6 +112,18 @@ def krippendorff_alpha(ratings: Sequence[Rating]) -> float | None:
         return None
     triples = [(r.user_id, r.message_id, v) for r, v in zip(shared, values, strict=True)]
     return AnnotationTask(triples, distance=_interval).alpha()
+
+
+def _state() -> tuple[str, tuple[int, ...]]:
+    """Return which database it is, and a version of what is in it, at most `LAG_S` old."""
+    address = data.settings().database_url
+    return address, _version(address)
+
+
+@st.cache_data(ttl=LAG_S, max_entries=8, show_spinner=False)
+def _version(address: str) -> tuple[int, ...]:
+    del address  # the cache's key
+    return data.data_version()
 
 
 def _interval(one: float, other: float) -> float:

@@ -25,7 +25,7 @@ STEP_CURVES = (
 _ABOUT = ("step", "epoch", "loss", "lr")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunMetrics:
     """What the charts show of one attempt of a run, thinned to what they have room for.
 
@@ -147,9 +147,9 @@ def run_metrics(run: Run) -> RunMetrics:
     return _store(data.settings().database_url, run.id).look(run)
 
 
-def conversation_rows(run: Run, conversation: int) -> list[TurnMetric]:
+def conversation_rows(run_id: int, conversation: int) -> list[TurnMetric]:
     """Return the figures of one conversation's turns, given by its position in the run's data."""
-    return _store(data.settings().database_url, run.id).followed(conversation)
+    return _store(data.settings().database_url, run_id).followed(conversation)
 
 
 @st.cache_resource(max_entries=STORES, show_spinner=False)

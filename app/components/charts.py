@@ -1,15 +1,13 @@
-"""What all charts share: layout, limits, and the sentence that stands for the picture."""
+"""What all charts share: layout, numbers in words, and the sentence that stands for the picture."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
+import plotly.io
 
-from app.components.palette import NEUTRAL
-
-HEIGHT = 280
-MOST_MARKERS = 60
+from app.components.live_figure import HEIGHT, LiveFigure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +24,7 @@ class Chart:
 
     key: str
     title: str
-    figure: go.Figure
+    figure: go.Figure | LiveFigure
     guide: str
     alt: str
     reading: str = ""
@@ -53,40 +51,11 @@ def base_figure(y_title: str, *, x_title: str = "step") -> go.Figure:
     return figure
 
 
-def step_axis(figure: go.Figure, last_step: float, *, most_ticks: int = 12) -> None:
-    """Make room for all optimiser steps, counted from 1; few steps get one tick each.
-
-    The range itself stays open: a fixed one would end the reader's zoom whenever it grows.
-    """
-    figure.update_xaxes(
-        autorangeoptions={"include": [0.5, last_step + 1.5]},
-        dtick=1 if last_step < most_ticks else None,
-    )
-
-
-def line_mode(points: int) -> str:
-    """Return the trace mode: markers vanish where there are too many to tell apart."""
-    return "lines+markers" if points <= MOST_MARKERS else "lines"
-
-
-def draw_limit(figure: go.Figure, value: float, name: str, last_step: float) -> None:
-    """Draw a horizontal limit, as a trace, so that the y axis makes room for it."""
-    figure.add_trace(
-        go.Scatter(
-            uid=name,
-            x=[0.5, last_step + 1.5],
-            y=[value, value],
-            mode="lines",
-            line={"dash": "dash", "width": 1.5, "color": NEUTRAL},
-            name=name,
-            showlegend=False,
-            hovertemplate=f"{name}<extra></extra>",
-        )
-    )
-    figure.add_annotation(
-        text=name, x=1, xref="paper", xanchor="right", y=value, yanchor="bottom",
-        showarrow=False, font={"size": 11},
-    )  # fmt: skip
+def figure_json(figure: go.Figure | LiveFigure) -> str:
+    """Return a figure as the browser gets it."""
+    if isinstance(figure, LiveFigure):
+        return figure.to_json()
+    return str(plotly.io.to_json(figure, validate=False))
 
 
 def signed(value: float | None, digits: int = 3) -> str:

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-import plotly.graph_objects as go
-
 from app.comparison import ComparedRun
-from app.components.charts import Chart, base_figure, first_to_last, line_mode, step_axis
+from app.components.charts import Chart, first_to_last
 from app.components.charts_turns import hover_text
+from app.components.live_figure import fit_steps, line, live_figure
 from app.components.palette import turn_colour, turn_marker
 
 CURVES = (
@@ -27,11 +26,13 @@ CURVES = (
 def compare_charts(runs: Sequence[ComparedRun]) -> list[Chart]:
     """Return the charts in which at least one of the runs has a line."""
     charts = [_chart(runs, *curve) for curve in CURVES]
-    return [chart for chart in charts if chart.figure.data]
+    return [chart for chart in charts if chart is not None]
 
 
-def _chart(runs: Sequence[ComparedRun], column: str, title: str, y_title: str, guide: str) -> Chart:
-    figure = base_figure(y_title)
+def _chart(
+    runs: Sequence[ComparedRun], column: str, title: str, y_title: str, guide: str
+) -> Chart | None:
+    figure = live_figure(y_title)
     words: list[str] = []
     last = 0.0
     for place, run in enumerate(runs):
@@ -43,27 +44,25 @@ def _chart(runs: Sequence[ComparedRun], column: str, title: str, y_title: str, g
         last = max(last, points["step"].tolist()[-1])
         name = hover_text(run.label)
         words.append(f"{run.label}: {first_to_last(values)}")
-        figure.add_trace(
-            go.Scatter(
-                uid=f"{column}-{run.run.id}",
-                x=points["step"] + 1,
-                y=values,
-                name=name,
-                showlegend=True,
-                mode=line_mode(len(points)),
-                cliponaxis=False,
-                line={"color": turn_colour(place), "width": 2},
-                marker={"symbol": turn_marker(place), "size": 6},
-                customdata=[(epoch + 1,) for (epoch,) in points.rows("epoch")],
-                hovertemplate=f"<b>{name}</b><br>step %{{x}}, epoch %{{customdata[0]}}: "
+        figure.traces.append(
+            line(points, column, about=("epoch",))
+            | {
+                "uid": f"{column}-{run.run.id}",
+                "name": name,
+                "showlegend": True,
+                "line": {"color": turn_colour(place), "width": 2},
+                "marker": {"symbol": turn_marker(place), "size": 6},
+                "hovertemplate": f"<b>{name}</b><br>step %{{x}}, epoch %{{customdata[0]}}: "
                 "%{y:.4f}<extra></extra>",
-            )
+            }
         )
-    step_axis(figure, last)
+    fit_steps(figure.layout["xaxis"], last)
+    if not words:
+        return None
     return Chart(
         key=f"compare_{column}",
         title=title,
         figure=figure,
         guide=guide,
-        alt=f"{title} by optimiser step, in {y_title}: {'; '.join(words) or 'no values yet'}.",
+        alt=f"{title} by optimiser step, in {y_title}: {'; '.join(words)}.",
     )

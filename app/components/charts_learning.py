@@ -2,20 +2,17 @@
 
 from collections.abc import Mapping
 
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
-
-from app.components.charts import (
-    Chart,
-    base_figure,
-    first_to_last,
-    line_mode,
-    signed,
-    step_axis,
-)
+from app.components.charts import Chart, first_to_last, signed
 from app.components.columns import Points
 from app.components.format import counted
 from app.components.learning import Movement, TurnPlace, last_epoch, of_epoch
+from app.components.live_figure import (
+    beside_each_other,
+    fit_steps,
+    line,
+    live_figure,
+    x_axis,
+)
 from app.components.palette import NEGATIVE, NEUTRAL, POSITIVE, translucent
 from app.components.reading import read_learning
 from db.records import TurnMetric
@@ -27,30 +24,25 @@ MOST_LABELLED_CELLS = 40
 
 def learning_chart(points: Points, cells: Mapping[TurnPlace, Movement]) -> Chart:
     """Return the advantage-weighted change of the replies' log-probability, with its reading."""
-    figure = base_figure("change, nats per token")
-    steps = points["step"] + 1
-    step_axis(figure, max(points["step"].tolist(), default=0))
+    figure = live_figure("change, nats per token")
+    fit_steps(figure.layout["xaxis"], max(points["step"].tolist(), default=0))
     lines = (
         ("replies to favour", POSITIVE, "circle", "favoured"),
         ("replies to avoid", NEGATIVE, "square", "avoided"),
         ("change × advantage", NEUTRAL, "diamond", "signal"),
     )
     for name, colour, marker, column in lines:
-        figure.add_trace(
-            go.Scatter(
-                uid=column,
-                x=steps,
-                y=points[column],
-                name=name,
-                mode=line_mode(len(points)),
-                cliponaxis=False,
-                connectgaps=True,
-                line={"color": colour, "width": 2},
-                marker={"symbol": marker, "size": 6},
-                customdata=[(epoch + 1, turns) for epoch, turns in points.rows("epoch", "turns")],
-                hovertemplate=f"<b>{name}</b><br>step %{{x}}, epoch %{{customdata[0]}}: "
+        figure.traces.append(
+            line(points, column, about=("epoch", "turns"))
+            | {
+                "uid": column,
+                "name": name,
+                "connectgaps": True,
+                "line": {"color": colour, "width": 2},
+                "marker": {"symbol": marker, "size": 6},
+                "hovertemplate": f"<b>{name}</b><br>step %{{x}}, epoch %{{customdata[0]}}: "
                 "%{y:.4f} nats per token<br>%{customdata[1]} turns<extra></extra>",
-            )
+            }
         )
     return Chart(
         key="learning",
@@ -76,46 +68,39 @@ def heat_chart(cells: Mapping[TurnPlace, Movement], whose: str = "all conversati
         "to avoid": [[_cell(cells, t, e).avoid_change for e in epochs] for t in turns],
     }
     known = [z for rows in panels.values() for row in rows for z in row if z is not None]
-    layout = base_figure("turn", x_title="epoch").layout
-    figure = make_subplots(rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.04)
-    figure.update_layout(layout)
-    for column, (name, rows) in enumerate(panels.items(), start=1):
-        few = len(epochs) * len(turns) <= MOST_LABELLED_CELLS
-        figure.add_trace(
-            go.Heatmap(
-                uid=name,
-                x=[epoch + 1 for epoch in epochs],
-                y=[turn + 1 for turn in turns],
-                z=rows,
-                coloraxis="coloraxis",
-                xgap=2,
-                ygap=2,
-                texttemplate="%{z:+.2f}" if few else None,
-                hoverongaps=False,
-                hovertemplate=f"<b>turn %{{y}}</b>, epoch %{{x}}<br>replies {name}: "
-                "%{z:+.4f} nats per token<extra></extra>",
-            ),
-            row=1,
-            col=column,
-        )
-        title = {"text": f"epoch · replies {name}", "standoff": 10}
-        figure.update_xaxes(title=title, tickformat="d", dtick=_tick(len(epochs)), showgrid=False,
-                            zeroline=False, automargin=True, col=column)  # fmt: skip
-    largest = max((abs(z) for z in known), default=1.0) or 1.0
-    figure.update_yaxes(dtick=_tick(len(turns)), autorange="reversed", showgrid=False,
-                        zeroline=False, automargin=True)  # fmt: skip
-    figure.update_layout(
-        coloraxis={
-            "cmin": -largest,
-            "cmax": largest,
-            "colorscale": [
-                (0.0, NEGATIVE),
-                (0.5, translucent(NEUTRAL, 0.12)),
-                (1.0, POSITIVE),
-            ],
-            "colorbar": {"thickness": 10, "outlinewidth": 0},
-        }
+    figure = live_figure("turn")
+    cells_axis = {"showgrid": False, "zeroline": False}
+    left, right = (
+        x_axis(f"epoch · replies {name}", **_ticks(len(epochs)), **cells_axis) for name in panels
     )
+    beside_each_other(figure, left, right)
+    figure.layout["yaxis"] |= {"autorange": "reversed", **_ticks(len(turns)), **cells_axis}
+    few = len(epochs) * len(turns) <= MOST_LABELLED_CELLS
+    for axis, (name, rows) in zip(("x", "x2"), panels.items(), strict=True):
+        figure.traces.append(
+            {
+                "type": "heatmap",
+                "uid": name,
+                "xaxis": axis,
+                "x": [epoch + 1 for epoch in epochs],
+                "y": [turn + 1 for turn in turns],
+                "z": rows,
+                "coloraxis": "coloraxis",
+                "xgap": 2,
+                "ygap": 2,
+                "texttemplate": "%{z:+.2f}" if few else "",
+                "hoverongaps": False,
+                "hovertemplate": f"<b>turn %{{y}}</b>, epoch %{{x}}<br>replies {name}: "
+                "%{z:+.4f} nats per token<extra></extra>",
+            }
+        )
+    largest = max((abs(z) for z in known), default=1.0) or 1.0
+    figure.layout["coloraxis"] = {
+        "cmin": -largest,
+        "cmax": largest,
+        "colorscale": [(0.0, NEGATIVE), (0.5, translucent(NEUTRAL, 0.12)), (1.0, POSITIVE)],
+        "colorbar": {"thickness": 10, "outlinewidth": 0},
+    }
     return Chart(
         key="heat",
         title="Which turns have moved?",
@@ -136,25 +121,26 @@ def signals_chart(first: Mapping[TurnPlace, TurnMetric]) -> Chart:
         "to avoid": (NEGATIVE, lambda row: row.advantage < 0),
         "no signal": (NEUTRAL, lambda row: row.advantage == 0),
     }
-    figure = base_figure("turns", x_title="turn")
-    figure.update_layout(barmode="stack", bargap=0.35)
-    figure.update_xaxes(dtick=_tick(len(positions)))
-    figure.update_yaxes(tickformat="d")
+    figure = live_figure("turns", x_title="turn")
+    figure.layout |= {"barmode": "stack", "bargap": 0.35}
+    figure.layout["xaxis"] |= _ticks(len(positions))
+    figure.layout["yaxis"]["tickformat"] = "d"
     for name, (colour, belongs) in kinds.items():
         counts = [
             sum(belongs(row) for (_, turn), row in first.items() if turn == position)
             for position in positions
         ]
         if any(counts) or name != "no signal":
-            figure.add_trace(
-                go.Bar(
-                    uid=name,
-                    x=[position + 1 for position in positions],
-                    y=counts,
-                    name=name,
-                    marker={"color": colour},
-                    hovertemplate=f"turn %{{x}}: %{{y}} {name}<extra></extra>",
-                )
+            figure.traces.append(
+                {
+                    "type": "bar",
+                    "uid": name,
+                    "x": [position + 1 for position in positions],
+                    "y": counts,
+                    "name": name,
+                    "marker": {"color": colour},
+                    "hovertemplate": f"turn %{{x}}: %{{y}} {name}<extra></extra>",
+                }
             )
     silent = sum(row.advantage == 0 for row in first.values())
     share = f"{silent:,} of {counted(len(first), 'turn')}"
@@ -180,8 +166,8 @@ def _cell(cells: Mapping[TurnPlace, Movement], turn: int, epoch: int) -> Movemen
     return cells.get((turn, epoch), Movement())
 
 
-def _tick(number: int) -> int | None:
-    return 1 if number <= 12 else None
+def _ticks(number: int) -> dict[str, int]:
+    return {"dtick": 1} if number <= 12 else {}
 
 
 def _describe_heat(panels: Mapping[str, list[list[float | None]]], turns: list[int]) -> str:

@@ -82,7 +82,7 @@ function configuration(Plotly, host) {
 }
 
 async function draw(host) {
-  const { figure, alt, source } = host.wanted;
+  const { figure, alt, scope, source } = host.wanted;
   const Plotly = await plotly(source);
   if (host.pressed || !host.isConnected) return; // a drag is under way: its end draws
   const { data, layout } = JSON.parse(figure);
@@ -90,7 +90,8 @@ async function draw(host) {
   host.setAttribute("aria-label", alt);
   host.config ??= configuration(Plotly, host);
   const template = { layout: themed(host).layout };
-  await Plotly.react(host, data, { ...layout, autosize: true, template }, host.config);
+  const whole = { ...layout, autosize: true, uirevision: scope, template };
+  await Plotly.react(host, data, whole, host.config);
 }
 
 function report(host, error) {

@@ -8,8 +8,6 @@ library that the plotly package brings along; nothing is fetched from outside.
 from pathlib import Path
 
 import plotly
-import plotly.graph_objects as go
-import plotly.io
 import streamlit as st
 from streamlit.components import v1, v2
 
@@ -24,12 +22,12 @@ _chart = v2.component(
 )
 
 
-def live_chart(figure: go.Figure, *, key: str, alt: str, height: int) -> None:
+def live_chart(figure: str, *, scope: str, key: str, alt: str, height: int) -> None:
     """Draw a figure, or redraw it in place.
 
     Args:
-        figure: What to draw. Give its traces a `uid` and its layout a `uirevision`: as long as they
-            stay, so do the reader's choices.
+        figure: What to draw, in Plotly's JSON form. A redraw knows traces again by their `uid`.
+        scope: Names what the figure is about: while it stays, so do zoom and legend choices.
         key: Name of the chart on the page, and of the files that it is saved as.
         alt: The picture in words, for those who cannot see it.
         height: In pixels.
@@ -38,7 +36,8 @@ def live_chart(figure: go.Figure, *, key: str, alt: str, height: int) -> None:
     _chart(
         key=key,
         data={
-            "figure": plotly.io.to_json(figure, validate=False),
+            "figure": figure,
+            "scope": scope,
             "alt": alt,
             "height": height,
             "name": key,

@@ -3,18 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 
-import plotly.graph_objects as go
-
-from app.components.charts import (
-    Chart,
-    base_figure,
-    draw_limit,
-    first_to_last,
-    line_mode,
-    signed,
-    step_axis,
-)
+from app.components.charts import Chart, first_to_last
 from app.components.columns import Points
+from app.components.live_figure import LiveFigure, draw_limit, fit_steps, line, live_figure
 from app.components.palette import NEGATIVE, POSITIVE
 
 LIMIT_IN_SIGHT = 4.0
@@ -34,7 +25,7 @@ def kl_chart(steps: StepCurves, max_kl: float, *, constant_old: bool = False) ->
         max_kl: The run's limit; 0 means that there is none.
         constant_old: Whether the old log-probabilities are the recipe's constant.
     """
-    figure = base_figure("nats per token")
+    figure = live_figure("nats per token")
     old, base = steps["kl"], steps["kl_base"]
     differ = len(base) > 0 and (len(base) != len(old) or bool((base["kl_base"] != old["kl"]).any()))
     _draw(figure, old, "kl", "to the old policy", legend=differ)
@@ -67,7 +58,7 @@ def kl_chart(steps: StepCurves, max_kl: float, *, constant_old: bool = False) ->
 def grad_norm_chart(steps: StepCurves, clip_norm: float) -> Chart:
     """Return the gradient norm before clipping; `clip_norm` 0 means that nothing is clipped."""
     points = steps["grad_norm"]
-    figure = base_figure("L2 norm")
+    figure = live_figure("L2 norm")
     _draw(figure, points, "grad_norm", "gradient norm", legend=False)
     norms = points["grad_norm"].tolist()
     _limit_in_sight(figure, norms, clip_norm, "clipped above", _last(points))
@@ -85,7 +76,7 @@ def grad_norm_chart(steps: StepCurves, clip_norm: float) -> Chart:
 def speed_chart(steps: StepCurves) -> Chart:
     """Return the tokens that went through the model, forward and backward, per second."""
     points = steps["tokens_per_s"]
-    figure = base_figure("tokens per second")
+    figure = live_figure("tokens per second")
     _draw(figure, points, "tokens_per_s", "speed", digits=1, legend=False)
     return Chart(
         key="speed",
@@ -101,7 +92,7 @@ def memory_chart(steps: StepCurves) -> Chart:
     """Return the most memory that the run has taken so far: the device's, or the process's."""
     points = steps["memory_bytes"]
     gigabytes = Points({**points.columns, "memory_bytes": points["memory_bytes"] / GB})
-    figure = base_figure("GB")
+    figure = live_figure("GB")
     _draw(figure, gigabytes, "memory_bytes", "memory", digits=2, legend=False)
     return Chart(
         key="memory",
@@ -119,11 +110,11 @@ def busy_chart(steps: StepCurves) -> Chart | None:
     gpu, cpu = steps["gpu_percent"], steps["cpu_percent"]
     if not len(gpu) and not len(cpu):
         return None
-    figure = base_figure("share of the time")
+    figure = live_figure("share of the time")
     both = len(gpu) > 0 and len(cpu) > 0
     _draw(figure, gpu, "gpu_percent", "GPU", digits=0, unit=" %", legend=both)
     _draw(figure, cpu, "cpu_percent", "CPU", digits=0, unit=" %", legend=both, colour=NEGATIVE)
-    figure.update_yaxes(ticksuffix=" %", autorangeoptions={"include": [0, 100]})
+    figure.layout["yaxis"] |= {"ticksuffix": " %", "autorangeoptions": {"include": [0, 100]}}
     name, points, column = ("GPU", gpu, "gpu_percent") if len(gpu) else ("CPU", cpu, "cpu_percent")
     return Chart(
         key="busy",
@@ -139,7 +130,7 @@ def busy_chart(steps: StepCurves) -> Chart | None:
 
 
 def _draw(
-    figure: go.Figure,
+    figure: LiveFigure,
     points: Points,
     column: str,
     name: str,
@@ -152,29 +143,20 @@ def _draw(
 ) -> None:
     if not len(points):
         return
-    step_axis(figure, _last(points))
-    figure.add_trace(
-        go.Scatter(
-            uid=column,
-            x=points["step"] + 1,
-            y=points[column],
-            name=name,
-            showlegend=legend,
-            mode=line_mode(len(points)),
-            cliponaxis=False,
-            line={"color": colour, "width": 2},
-            marker={"symbol": marker, "size": 6},
-            customdata=[
-                (epoch + 1, signed(loss, 4), lr) for epoch, loss, lr in points.rows(*_ABOUT)
-            ],
-            hovertemplate=f"step %{{x}}, epoch %{{customdata[0]}}: %{{y:.{digits}f}}{unit} {name}"
-            "<br>loss %{customdata[1]}, learning rate %{customdata[2]:.2e}<extra></extra>",
-        )
+    fit_steps(figure.layout["xaxis"], _last(points))
+    figure.layout["yaxis"]["rangemode"] = "tozero"
+    figure.traces.append(
+        line(points, column, about=("epoch", "loss", "lr"))
+        | {
+            "uid": column,
+            "name": name,
+            "showlegend": legend,
+            "line": {"color": colour, "width": 2},
+            "marker": {"symbol": marker, "size": 6},
+            "hovertemplate": f"step %{{x}}, epoch %{{customdata[0]}}: %{{y:.{digits}f}}{unit} {name}"
+            "<br>loss %{customdata[1]:+.4f}, learning rate %{customdata[2]:.2e}<extra></extra>",
+        }
     )
-    figure.update_yaxes(rangemode="tozero")
-
-
-_ABOUT = ("epoch", "loss", "lr")
 
 
 def _last(points: Points) -> float:
@@ -182,7 +164,7 @@ def _last(points: Points) -> float:
 
 
 def _limit_in_sight(
-    figure: go.Figure, values: Sequence[float], limit: float, name: str, last_step: float
+    figure: LiveFigure, values: Sequence[float], limit: float, name: str, last_step: float
 ) -> None:
     largest = max((value for value in values if math.isfinite(value)), default=0.0)
     if limit and largest * LIMIT_IN_SIGHT >= limit:

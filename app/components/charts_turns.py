@@ -2,20 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
+import numpy as np
 
-from app.components.charts import (
-    Chart,
-    base_figure,
-    draw_limit,
-    first_to_last,
-    line_mode,
-    signed,
-    step_axis,
-)
+from app.components.charts import Chart, first_to_last, signed
 from app.components.columns import Points
+from app.components.live_figure import (
+    LiveFigure,
+    beside_each_other,
+    draw_limit,
+    fit_steps,
+    line,
+    line_mode,
+    live_figure,
+    x_axis,
+)
 from app.components.palette import translucent, turn_colour, turn_marker
 from app.components.turn_series import MEASURES, TurnValue, of_conversation
 from db.records import TurnMetric
@@ -47,7 +49,7 @@ def loss_chart(view: TurnView, *, weighs_scores: bool = True) -> Chart:
         view: Whose lines are drawn.
         weighs_scores: Whether the loss is the ratio times the advantage, not cross-entropy.
     """
-    figure = base_figure("loss, mean over tokens")
+    figure = live_figure("loss, mean over tokens")
     series = _draw_turns(figure, view, "loss")
     return Chart(
         key="loss",
@@ -76,7 +78,7 @@ def ratio_chart(
         bounds: Lower and upper clip bound; None if the loss does not clip.
         constant_old: Whether the old log-probabilities are the recipe's constant.
     """
-    figure = base_figure("ratio, mean over tokens")
+    figure = live_figure("ratio, mean over tokens")
     for bound in bounds or ():
         draw_limit(figure, bound, f"clip at {bound:g}", view.last_step)
     series = _draw_turns(figure, view, "ratio")
@@ -98,15 +100,13 @@ def ratio_chart(
 
 def clip_chart(view: TurnView) -> Chart:
     """Return two panels side by side: tokens outside the clip band, tokens the clip stops."""
-    layout = base_figure("share of tokens").layout
-    figure = make_subplots(rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.04)
-    figure.update_layout(layout)
-    outside = _draw_turns(figure, view, "outside", column=1)
-    _draw_turns(figure, view, "binding", column=2)
-    for column, name in ((1, "step · outside the band"), (2, "step · stopped by the clip")):
-        title = {"text": name, "standoff": 10}
-        figure.update_xaxes(title=title, tickformat="d", automargin=True, col=column)
-    figure.update_yaxes(rangemode="tozero", tickformat=".0%", automargin=True)
+    figure = live_figure("share of tokens")
+    beside_each_other(
+        figure, x_axis("step · outside the band"), x_axis("step · stopped by the clip")
+    )
+    figure.layout["yaxis"] |= {"rangemode": "tozero", "tickformat": ".0%"}
+    outside = _draw_turns(figure, view, "outside")
+    _draw_turns(figure, view, "binding", axis="x2")
     return Chart(
         key="clip",
         title="Clip fraction per turn",
@@ -124,93 +124,85 @@ def hover_text(title: str) -> str:
 
 
 def _draw_turns(
-    figure: go.Figure, view: TurnView, measure: str, column: int | None = None
+    figure: LiveFigure, view: TurnView, measure: str, axis: str = "x"
 ) -> dict[int, list[float]]:
     """Draw one line a turn; return the drawn values by turn position."""
-    step_axis(figure, view.last_step, most_ticks=12 if column is None else 6)
-    figure.update_layout(legend_title_text="turn")
-    row = None if column is None else 1
-    legend = column != 2
+    narrow = "xaxis2" in figure.layout
+    fit_steps(
+        figure.layout["xaxis2" if axis == "x2" else "xaxis"],
+        view.last_step,
+        most_ticks=6 if narrow else 12,
+    )
+    figure.layout["legend"]["title"] = {"text": "turn"}
     if view.conversation is None:
         curves = view.turns[measure]
         for turn, points in curves.items():
-            for trace in _position_traces(turn, points, measure, legend):
-                figure.add_trace(trace, row=row, col=column)
+            figure.traces += _position_traces(turn, points, measure, axis)
         return {turn: points[measure].tolist() for turn, points in curves.items()}
     value = MEASURES[measure]
     lines = of_conversation(view.conversation, value)
     for turn, members in lines.items():
-        trace = _conversation_trace(turn, members, view, measure, legend)
-        figure.add_trace(trace, row=row, col=column)
+        figure.traces.append(_conversation_trace(turn, members, view, measure, axis))
     return {turn: [value(member) for member in members] for turn, members in lines.items()}
 
 
-def _position_traces(turn: int, points: Points, measure: str, legend: bool) -> list[go.Scatter]:
-    steps = points["step"] + 1
-    low, high = points[f"{measure}_low"], points[f"{measure}_high"]
+def _position_traces(turn: int, points: Points, measure: str, axis: str) -> list[dict[str, Any]]:
+    low, high = f"{measure}_low", f"{measure}_high"
     group = f"turn {turn + 1}"
-    about = points.rows(
-        "epoch", f"{measure}_low", f"{measure}_high", "conversations", "reward", "advantage"
+    told = "mean advantage %{customdata[4]:+.3f}"
+    if np.isfinite(points["reward"]).all():
+        told = f"mean reward %{{customdata[5]:+.2f}}, {told}"
+    median = (
+        line(points, measure, about=("epoch", low, high, "conversations", "advantage", "reward"))
+        | _line_style(turn, len(points), measure, axis)
+        | {
+            "hovertemplate": f"<b>{group}</b>, step %{{x}}, epoch %{{customdata[0]}}<br>"
+            "median %{y:.4f}, middle half %{customdata[1]:.4f} to %{customdata[2]:.4f}<br>"
+            f"%{{customdata[3]}} conversations<br>{told}<extra></extra>",
+        }
     )
-    line = go.Scatter(
-        x=steps,
-        y=points[measure],
-        customdata=[
-            (epoch + 1, at_low, at_high, conversations, signed(reward, 2), signed(advantage))
-            for epoch, at_low, at_high, conversations, reward, advantage in about
-        ],
-        hovertemplate="<b>" + group + "</b>, step %{x}, epoch %{customdata[0]}<br>"
-        "median %{y:.4f}, middle half %{customdata[1]:.4f} to %{customdata[2]:.4f}<br>"
-        "%{customdata[3]} conversations<br>"
-        "mean reward %{customdata[4]}, mean advantage %{customdata[5]}<extra></extra>",
-        **_line_style(turn, len(points), measure, legend),
-    )
-    if (low == high).all():
-        return [line]
-    edge = {"x": steps, "mode": "lines", "line": {"width": 0}, "legendgroup": group,
+    if (points[low] == points[high]).all():
+        return [median]
+    edge = {"mode": "lines", "line": {"width": 0}, "legendgroup": group, "xaxis": axis,
             "showlegend": False, "hoverinfo": "skip"}  # fmt: skip
+    fill = {"fill": "tonexty", "fillcolor": translucent(turn_colour(turn), BAND_OPACITY)}
     return [
-        go.Scatter(y=low, uid=f"{measure}-{turn}-low", **edge),
-        go.Scatter(
-            y=high,
-            uid=f"{measure}-{turn}-high",
-            fill="tonexty",
-            fillcolor=translucent(turn_colour(turn), BAND_OPACITY),
-            **edge,
-        ),
-        line,
+        line(points, low) | edge | {"uid": f"{measure}-{turn}-low"},
+        line(points, high) | edge | fill | {"uid": f"{measure}-{turn}-high"},
+        median,
     ]
 
 
 def _conversation_trace(
-    turn: int, members: list[TurnMetric], view: TurnView, measure: str, legend: bool
-) -> go.Scatter:
+    turn: int, members: list[TurnMetric], view: TurnView, measure: str, axis: str
+) -> dict[str, Any]:
     value: TurnValue = MEASURES[measure]
     title = hover_text(view.title)
-    return go.Scatter(
-        x=[row.step + 1 for row in members],
-        y=[value(row) for row in members],
-        customdata=[
+    return {
+        "type": "scatter",
+        "x": [row.step + 1 for row in members],
+        "y": [value(row) for row in members],
+        "cliponaxis": False,
+        "customdata": [
             (row.epoch + 1, title, signed(row.reward, 2), signed(row.advantage),
              row.response_tokens)
             for row in members
         ],
-        hovertemplate=f"<b>%{{customdata[1]}}, turn {turn + 1}</b><br>"
+        "hovertemplate": f"<b>%{{customdata[1]}}, turn {turn + 1}</b><br>"
         "step %{x}, epoch %{customdata[0]}: %{y:.4f}<br>"
         "reward %{customdata[2]}, advantage %{customdata[3]}<br>"
         "%{customdata[4]} reply tokens<extra></extra>",
-        **_line_style(turn, len(members), measure, legend),
-    )  # fmt: skip
+    } | _line_style(turn, len(members), measure, axis)  # fmt: skip
 
 
-def _line_style(turn: int, points: int, measure: str, legend: bool) -> dict[str, object]:
+def _line_style(turn: int, points: int, measure: str, axis: str) -> dict[str, Any]:
     return {
         "uid": f"{measure}-{turn}",
         "mode": line_mode(points),
-        "cliponaxis": False,
         "name": str(turn + 1),
         "legendgroup": f"turn {turn + 1}",
-        "showlegend": legend,
+        "showlegend": axis == "x",
+        "xaxis": axis,
         "line": {"color": turn_colour(turn), "width": 2},
         "marker": {"symbol": turn_marker(turn), "size": 6, "color": turn_colour(turn)},
     }

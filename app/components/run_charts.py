@@ -1,10 +1,11 @@
 """The run page's charts: what to show, whose lines, and each with its sentence below it."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import streamlit as st
 
-from app.components.charts import HEIGHT, Chart
+from app.components.charts import Chart, figure_json
 from app.components.charts_learning import heat_chart, learning_chart, signals_chart
 from app.components.charts_live import live_chart
 from app.components.charts_steps import (
@@ -16,6 +17,7 @@ from app.components.charts_steps import (
 )
 from app.components.charts_turns import TurnView, clip_chart, loss_chart, ratio_chart
 from app.components.learning import cells_of
+from app.components.live_figure import HEIGHT
 from app.metrics import RunMetrics, conversation_rows
 from db.records import Run
 from trainer.config import LossName, OldLogprobs, TrainConfig
@@ -23,15 +25,30 @@ from trainer.config import LossName, OldLogprobs, TrainConfig
 BY_POSITION = "by turn position"
 ONE_CONVERSATION = "one conversation"
 
+MOST_DRAWN = 16
+"""How many pages of charts are kept as they are drawn."""
+
 
 def run_charts(
     run: Run, metrics: RunMetrics, config: TrainConfig, titles: Mapping[int, str]
 ) -> None:
     """Show every chart of a run, two in a row, below the choice of whose turns they show."""
-    view = _choose_view(run, metrics, titles)
-    scope = f"run-{run.id}-{view.title}"
-    for row in chart_rows(metrics, view, config):
+    chosen = _choose_conversation(metrics, titles)
+    scope = f"run-{run.id}-{chosen}"
+    for row in _drawn(run.id, metrics, config, chosen, titles.get(chosen or 0, "")):
         _row(row, scope)
+
+
+@lru_cache(maxsize=MOST_DRAWN)
+def _drawn(
+    run_id: int, metrics: RunMetrics, config: TrainConfig, conversation: int | None, title: str
+) -> list[list[Chart]]:
+    """Draw a run's charts; where nothing is new, whoever looks gets those that are there."""
+    rows = None if conversation is None else conversation_rows(run_id, conversation)
+    view = TurnView(
+        turns=metrics.turns, last_step=metrics.last_step or 0, conversation=rows, title=title
+    )
+    return chart_rows(metrics, view, config)
 
 
 def chart_rows(metrics: RunMetrics, view: TurnView, config: TrainConfig) -> list[list[Chart]]:
@@ -74,13 +91,18 @@ def show_chart(chart: Chart, scope: str = "") -> None:
         else:
             if chart.reading:
                 st.markdown(chart.reading)
-            chart.figure.update_layout(uirevision=scope or chart.key)
-            live_chart(chart.figure, key=f"chart_{chart.key}", alt=chart.alt, height=HEIGHT)
+            live_chart(
+                figure_json(chart.figure),
+                scope=scope or chart.key,
+                key=f"chart_{chart.key}",
+                alt=chart.alt,
+                height=HEIGHT,
+            )
         st.caption(chart.guide)
 
 
-def _choose_view(run: Run, metrics: RunMetrics, titles: Mapping[int, str]) -> TurnView:
-    """Ask whose lines the charts per turn show."""
+def _choose_conversation(metrics: RunMetrics, titles: Mapping[int, str]) -> int | None:
+    """Ask whose lines the charts per turn show; None stands for all conversations."""
     choice = st.segmented_control(
         "The charts per turn show",
         [BY_POSITION, ONE_CONVERSATION],
@@ -93,21 +115,14 @@ def _choose_view(run: Run, metrics: RunMetrics, titles: Mapping[int, str]) -> Tu
         "conversations either way. Drag in a chart to zoom, double-click to go back; point at it "
         "to save it as PNG or SVG.",
     )
-    last_step = metrics.last_step or 0
     if choice != ONE_CONVERSATION:
-        return TurnView(turns=metrics.turns, last_step=last_step)
-    chosen = st.selectbox(
+        return None
+    return st.selectbox(
         "Conversation",
         sorted({conversation for conversation, _ in metrics.first}),
         format_func=lambda position: titles.get(position, f"conversation {position + 1}"),
         key="chart_conversation",
         width=340,
-    )
-    return TurnView(
-        turns=metrics.turns,
-        last_step=last_step,
-        conversation=conversation_rows(run, chosen),
-        title=titles.get(chosen, f"conversation {chosen + 1}"),
     )
 
 

@@ -127,21 +127,14 @@ def scored_counts(db: Database) -> ScoredCounts:
 
     Those without an assistant turn have nothing to score and are left out.
     """
-    turns = _turns()
-    each = (
-        select(func.count().label("turns"), func.count(turns.c.mean).label("scored"))
-        .group_by(turns.c.conversation_id)
-        .subquery()
-    )
+    turns, scored = ConversationTable.turns, ConversationTable.scored_turns
 
     def number(condition: ColumnElement[bool]) -> ColumnElement[int]:
         return func.coalesce(func.sum(case((condition, 1), else_=0)), 0)
 
     statement = select(
-        number(each.c.scored == 0),
-        number((each.c.scored > 0) & (each.c.scored < each.c.turns)),
-        number(each.c.scored == each.c.turns),
-    )
+        number(scored == 0), number((scored > 0) & (scored < turns)), number(scored == turns)
+    ).where(ConversationTable.archived.is_(False), turns > 0)
     with db.read_session() as session:
         none, partly, fully = session.execute(statement).one()
     return ScoredCounts(none=none, partly=partly, fully=fully)
@@ -196,9 +189,15 @@ def length_bias(db: Database) -> LengthBias:
 
 
 def data_version(db: Database) -> tuple[int, ...]:
-    """Return numbers that change with everything that agreement and insight are made of."""
+    """Return numbers that change with everything that agreement and insight are made of.
+
+    Decisions on turns are no part of either.
+    """
     parts = (
-        select(func.coalesce(func.max(EventTable.id), 0)),
+        select(EventTable.id)
+        .where(~EventTable.adjudicates)
+        .order_by(EventTable.id.desc())
+        .limit(1),
         select(func.coalesce(func.max(MessageTable.id), 0)),
         select(func.count()).select_from(TagTable),
         select(func.count()).select_from(ConversationTable),

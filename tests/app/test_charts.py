@@ -1,9 +1,13 @@
 """The charts' numbers, worked out by hand."""
 
+import base64
+import json
 import math
 from collections.abc import Sequence
+from types import SimpleNamespace
 
-import plotly.io
+import numpy as np
+import plotly.graph_objects as go
 import pytest
 
 from app.components import palette
@@ -24,8 +28,27 @@ from db.records import StepMetric, TurnMetric
 from tests.app.rows import step_row, turn_row
 
 
-def trace(figure, name: str):
-    return next(t for t in figure.data if t.name == name)
+def numbers(values):
+    """What stands in a figure's JSON for numbers: a list, or their bytes."""
+    if not isinstance(values, dict):
+        return values
+    flat = np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
+    shape = [int(size) for size in values.get("shape", str(len(flat))).split(",")]
+    return np.round(flat.astype(float), 6).reshape(shape).tolist()
+
+
+def drawn(chart) -> list[SimpleNamespace]:
+    """The traces that a chart hands to the browser, their numbers as lists."""
+    traces = json.loads(chart.figure.to_json())["data"]
+    arrays = ("x", "y", "z", "customdata")
+    return [
+        SimpleNamespace(**{k: numbers(v) if k in arrays else v for k, v in one.items()})
+        for one in traces
+    ]
+
+
+def trace(chart, name: str) -> SimpleNamespace:
+    return next(t for t in drawn(chart) if getattr(t, "name", "") == name)
 
 
 def by_step(rows: Sequence[TurnMetric]) -> list[list[TurnMetric]]:
@@ -114,9 +137,9 @@ def test_learning_weighs_each_change_with_advantage_and_tokens():
 
 def test_learning_chart_breaks_no_line_at_a_step_without_praised_replies():
     rows = [turn_row(0, 0, 0, advantage=-0.5), turn_row(1, 0, 0, advantage=-0.5, logprob_mean=-1.5)]
-    figure = learning(rows).figure
-    assert not any(math.isfinite(y) for y in trace(figure, "replies to favour").y)
-    assert list(trace(figure, "change × advantage").y) == [0.0, 0.5]
+    chart = learning(rows)
+    assert not any(math.isfinite(y) for y in trace(chart, "replies to favour").y)
+    assert trace(chart, "change × advantage").y == [0.0, 0.5]
 
 
 def test_learning_chart_gives_way_to_words_until_a_second_epoch_has_begun():
@@ -134,12 +157,13 @@ def test_the_heat_map_tells_turns_and_epochs_and_favour_from_avoid():
         turn_row(1, 1, 0, advantage=-1.0, logprob_mean=-1.25),
         turn_row(1, 0, 1, advantage=1.0, logprob_mean=-3.0),
     ]
-    figure = heat_chart(learned(rows).cells()).figure
-    favour, avoid = figure.data
-    assert (list(favour.x), list(favour.y)) == ([2], [1, 2])
-    assert [list(row) for row in favour.z] == [[0.5], [0.0]]
-    assert [list(row) for row in avoid.z] == [[-0.25], [None]]
-    assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (-0.5, 0.5)
+    chart = heat_chart(learned(rows).cells())
+    favour, avoid = drawn(chart)
+    assert (favour.x, favour.y) == ([2], [1, 2])
+    assert (favour.z, avoid.z) == ([[0.5], [0.0]], [[-0.25], [None]])
+    assert (favour.xaxis, avoid.xaxis) == ("x", "x2")
+    scale = chart.figure.layout["coloraxis"]
+    assert (scale["cmin"], scale["cmax"]) == (-0.5, 0.5)
 
 
 def test_the_heat_map_of_one_conversation_is_that_of_its_rows():
@@ -159,43 +183,55 @@ def test_turns_without_a_signal_are_counted_and_shown_by_position():
     }
     chart = signals_chart(first)
     assert "1 of 3 turns have no signal" in chart.reading
-    assert list(trace(chart.figure, "no signal").y) == [1, 0]
-    assert list(trace(chart.figure, "to avoid").y) == [0, 1]
+    assert trace(chart, "no signal").y == [1, 0]
+    assert trace(chart, "to avoid").y == [0, 1]
     everything = signals_chart({(0, 0): turn_row(0, 0, 0, advantage=0.5)})
     assert "Every one of 1 turn" in everything.reading
 
 
 def test_loss_chart_draws_one_line_a_turn_in_the_turns_colour_counted_from_one():
     chart = loss_chart(view(turn_row(0, 0, 0, loss_mean=0.5), turn_row(0, 0, 1, loss_mean=-0.5)))
-    second = trace(chart.figure, "2")
-    assert (list(second.x), list(second.y)) == ([1], [-0.5])
-    assert second.line.color == palette.turn_colour(1)
+    second = trace(chart, "2")
+    assert (second.x, second.y) == ([1], [-0.5])
+    assert second.line["color"] == palette.turn_colour(1)
     assert "turn 2: -0.500" in chart.alt
 
 
 def test_a_band_is_drawn_only_where_conversations_differ():
-    same = loss_chart(view(turn_row(0, 0, 0), turn_row(0, 1, 0))).figure
-    spread = loss_chart(view(turn_row(0, 0, 0), turn_row(0, 1, 0, loss_mean=1.0))).figure
-    assert len(same.data) == 1
-    assert [list(t.y) for t in spread.data] == [[0.25], [0.75], [0.5]]
+    same = loss_chart(view(turn_row(0, 0, 0), turn_row(0, 1, 0)))
+    spread = loss_chart(view(turn_row(0, 0, 0), turn_row(0, 1, 0, loss_mean=1.0)))
+    assert len(drawn(same)) == 1
+    assert [t.y for t in drawn(spread)] == [[0.25], [0.75], [0.5]]
+
+
+def test_hover_of_a_median_tells_epoch_spread_number_advantage_and_reward():
+    rows = [turn_row(0, 0, 0), turn_row(0, 1, 0, loss_mean=1.0)]
+    median = drawn(loss_chart(view(*rows)))[-1]
+    assert median.customdata == [[1, 0.25, 0.75, 2, 0.1, 0.5]]
+    assert "mean reward" in median.hovertemplate
+
+
+def test_hover_tells_no_reward_where_a_turn_has_none():
+    median = drawn(loss_chart(view(turn_row(0, 0, 0, reward=None))))[-1]
+    assert "reward" not in median.hovertemplate
 
 
 def test_hover_of_one_conversation_tells_title_turn_reward_and_advantage():
     rows = (turn_row(0, 0, 1, advantage=-0.25),)
     chosen = TurnView(turns={}, last_step=0, conversation=rows, title="<b>parcel</b>")
-    line = trace(loss_chart(chosen).figure, "2")
+    line = trace(loss_chart(chosen), "2")
     assert tuple(line.customdata[0]) == (1, "&lt;b>parcel&lt;/b>", "+0.50", "-0.250", 10)
     assert "turn 2" in line.hovertemplate
 
 
 def test_ratio_chart_draws_the_clip_bounds_of_the_run():
-    figure = ratio_chart(view(turn_row(0, 0, 0), turn_row(3, 0, 0)), (0.7, 1.3)).figure
-    assert trace(figure, "clip at 0.7").y == (0.7, 0.7)
-    assert trace(figure, "clip at 1.3").x == (0.5, 4.5)
+    chart = ratio_chart(view(turn_row(0, 0, 0), turn_row(3, 0, 0)), (0.7, 1.3))
+    assert trace(chart, "clip at 0.7").y == [0.7, 0.7]
+    assert trace(chart, "clip at 1.3").x == [0.5, 4.5]
 
 
 def test_ratio_chart_of_an_unclipped_loss_draws_no_bounds():
-    assert len(ratio_chart(view(turn_row(0, 0, 0)), None).figure.data) == 1
+    assert len(drawn(ratio_chart(view(turn_row(0, 0, 0)), None))) == 1
 
 
 def test_guides_know_that_the_recipes_ratio_does_not_start_at_one():
@@ -207,10 +243,9 @@ def test_guides_know_that_the_recipes_ratio_does_not_start_at_one():
 
 
 def test_clip_chart_shows_both_meanings_side_by_side():
-    figure = clip_chart(view(turn_row(0, 0, 0, clipfrac=0.9, clipfrac_binding=0.4))).figure
-    left, right = figure.data
-    assert (list(left.y), left.xaxis) == ([0.9], "x")
-    assert (list(right.y), right.xaxis) == ([0.4], "x2")
+    left, right = drawn(clip_chart(view(turn_row(0, 0, 0, clipfrac=0.9, clipfrac_binding=0.4))))
+    assert (left.y, left.xaxis) == ([0.9], "x")
+    assert (right.y, right.xaxis) == ([0.4], "x2")
     assert (left.showlegend, right.showlegend) == (True, False)
 
 
@@ -218,34 +253,32 @@ def test_kl_limit_is_drawn_once_it_is_in_sight_and_told_from_the_start():
     near = kl_chart(steps(step_row(0, kl=0.2)), 0.5)
     far = kl_chart(steps(step_row(0, kl=0.001)), 0.5)
     none = kl_chart(steps(step_row(0, kl=0.2)), 0.0)
-    assert [len(chart.figure.data) for chart in (near, far, none)] == [2, 1, 1]
-    assert near.figure.data[1].y == (0.5, 0.5)
+    assert [len(drawn(chart)) for chart in (near, far, none)] == [2, 1, 1]
+    assert drawn(near)[1].y == [0.5, 0.5]
     assert "**0.001 of 0.5**" in far.reading
     assert not none.reading
 
 
 def test_kl_to_the_base_has_a_line_of_its_own_only_where_it_differs():
     same = kl_chart(steps(step_row(0, kl=0.1, kl_base=0.1), step_row(1, kl=0.2, kl_base=0.2)), 0.0)
-    assert len(same.figure.data) == 1
+    assert len(drawn(same)) == 1
     unknown = kl_chart(steps(step_row(0, kl=0.1)), 0.0)
-    assert len(unknown.figure.data) == 1
-    other = kl_chart(
-        steps(step_row(0, kl=0.1, kl_base=0.0), step_row(1, kl=0.1, kl_base=0.4)), 0.5
-    )
-    assert list(trace(other.figure, "to the base model").y) == [0.0, 0.4]
-    assert other.figure.data[-1].y == (0.5, 0.5)  # the limit, which KL to the base is near
+    assert len(drawn(unknown)) == 1
+    other = kl_chart(steps(step_row(0, kl=0.1, kl_base=0.0), step_row(1, kl=0.1, kl_base=0.4)), 0.5)
+    assert trace(other, "to the base model").y == [0.0, 0.4]
+    assert drawn(other)[-1].y == [0.5, 0.5]  # the limit, which KL to the base is near
     assert "0.400 of 0.5" in other.reading
 
 
 def test_step_charts_leave_out_what_is_no_number():
-    figure = grad_norm_chart(steps(step_row(0), step_row(1, grad_norm=math.nan)), 0.0).figure
-    assert list(figure.data[0].y) == [0.2]
+    chart = grad_norm_chart(steps(step_row(0), step_row(1, grad_norm=math.nan)), 0.0)
+    assert drawn(chart)[0].y == [0.2]
     assert speed_chart(steps(step_row(0, tokens_per_s=math.inf))).alt.endswith("no values yet.")
 
 
 def test_memory_is_shown_in_gigabytes():
     chart = memory_chart(steps(step_row(0, memory_bytes=2_500_000_000)))
-    assert list(chart.figure.data[0].y) == [2.5]
+    assert drawn(chart)[0].y == [2.5]
 
 
 def test_how_busy_the_gpu_was_is_shown_where_it_was_measured_else_the_processor():
@@ -255,7 +288,7 @@ def test_how_busy_the_gpu_was_is_shown_where_it_was_measured_else_the_processor(
     assert nothing is None
     assert processor is not None and "CPU in use" in processor.title
     assert both is not None and "GPU in use" in both.title
-    assert [list(t.y) for t in both.figure.data] == [[90.0], [40.0]]
+    assert [t.y for t in drawn(both)] == [[90.0], [40.0]]
 
 
 def every_chart(turns: TurnView, curves, rows):
@@ -286,16 +319,25 @@ def test_no_chart_hands_nan_to_the_browser_whatever_was_measured():
     rows = [turn_row(0, 0, 0), turn_row(1, 0, 0, **bad), turn_row(2, 0, 0)]
     curves = steps(step_row(0), step_row(1, kl=math.nan, grad_norm=math.inf), step_row(2))
     for chart in every_chart(view(*rows), curves, rows):
-        assert "NaN" not in plotly.io.to_json(chart.figure, validate=False)
+        assert "NaN" not in chart.figure.to_json()
         assert "nan" not in chart.alt
+        lines = [t for t in drawn(chart) if t.type == "scatter" and t.uid != "favoured"]
+        assert all(math.isfinite(y) for t in lines for y in t.y if t.uid != "avoided")
 
 
 def test_every_trace_has_a_name_of_its_own_by_which_a_redraw_knows_it_again():
     rows = [turn_row(s, c, t, loss_mean=c + s) for s in (0, 1) for c in (0, 1) for t in (0, 1)]
     for chart in every_chart(view(*rows), steps(step_row(0), step_row(1)), rows):
-        names = [t.uid for t in chart.figure.data]
-        assert None not in names
+        names = [t.uid for t in drawn(chart)]
         assert len(set(names)) == len(names), chart.key
+
+
+def test_plotlys_own_classes_find_nothing_wrong_with_the_figures():
+    rows = [turn_row(s, c, t, loss_mean=c + s) for s in (0, 1) for c in (0, 1) for t in (0, 1)]
+    one = TurnView(turns={}, last_step=1, conversation=rows[:2], title="x")
+    for turns in (view(*rows), one):
+        for chart in every_chart(turns, steps(step_row(0), step_row(1, kl=0.4)), rows):
+            go.Figure(json.loads(chart.figure.to_json()))
 
 
 def luminance(colour: str) -> float:

@@ -101,10 +101,10 @@ def test_a_run_that_goes_back_to_a_checkpoint_under_the_eyes_of_the_page_is_read
 def test_one_conversation_grows_with_the_rest(database, conversation_ids):
     run = make_run(database, conversation_ids, RunStatus.RUNNING, steps=2)
     run_metrics(run)
-    assert {row.conversation for row in conversation_rows(run, 1)} == {1}
+    assert {row.conversation for row in conversation_rows(run.id, 1)} == {1}
     add_step(database, run.id, 2)
     run_metrics(run)
-    assert conversation_rows(run, 1) == queries.turn_metrics(database, run.id, conversation=1)
+    assert conversation_rows(run.id, 1) == queries.turn_metrics(database, run.id, conversation=1)
 
 
 def test_learning_is_unknown_in_the_first_epoch_and_zero_without_advantages(

@@ -12,7 +12,10 @@ from db.errors import DataError
 from db.formats import write
 from db.importing import import_bytes
 from db.records import Conversation, ConversationFilter, ImportReport, Score
+from tests.db.backends import ON_EVERY_DATABASE
 from tests.db.building import queued_run, scored_talk, talk
+
+pytestmark = ON_EVERY_DATABASE
 
 RECIPE = json.dumps(
     [

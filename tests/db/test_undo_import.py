@@ -12,7 +12,10 @@ from db.errors import ConflictError
 from db.formats import write
 from db.importing import import_bytes
 from db.records import Conversation, ConversationFilter, Score, UndoEffects
+from tests.db.backends import ON_EVERY_DATABASE
 from tests.db.building import scored_talk, talk
+
+pytestmark = ON_EVERY_DATABASE
 
 
 def everything(database: Database) -> list[Conversation]:
