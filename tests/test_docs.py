@@ -10,8 +10,12 @@ import db.__main__ as db_cli
 import trainer.__main__ as trainer_cli
 from app.components.charts import Chart
 from app.components.charts_data import data_chart
-from app.components.charts_steps import grad_norm_chart, kl_chart, learning_chart, speed_chart
-from app.components.charts_turns import TurnView, clip_chart, loss_chart, ratio_chart
+from app.components.charts_turns import TurnView
+from app.components.columns import Columns
+from app.components.learning import LearningSeries
+from app.components.run_charts import chart_rows
+from app.components.turn_series import MEASURES
+from app.metrics import STEP_CURVES, RunMetrics
 from db.formats import FORMATS, READABLE, parse
 from db.formats.documenting import page
 from trainer.config import RECIPE_SETTINGS, Preset, TrainConfig
@@ -47,18 +51,23 @@ def test_every_setting_is_explained(name: str) -> None:
 
 def charts() -> list[Chart]:
     """Return every chart of the run page, without data."""
-    view = TurnView(conversation=None, titles={})
-    return [
-        learning_chart([]),
-        loss_chart([], view),
-        ratio_chart([], view, (0.8, 1.2)),
-        clip_chart([], view),
-        kl_chart([], 0.5),
-        grad_norm_chart([], 1.0),
-        speed_chart([]),
-        data_chart([], "reward"),
-        data_chart([], "advantage"),
-    ]
+    turns = {name: {} for name in MEASURES}
+    nothing = Columns(["step", "epoch", "loss", "lr", *STEP_CURVES])
+    steps = {name: nothing.points(name, about=("epoch", "loss", "lr")) for name in STEP_CURVES}
+    metrics = RunMetrics(
+        run_id=1,
+        attempt=1,
+        turns=turns,
+        learning=LearningSeries().points(),
+        cells={},
+        first={},
+        steps=steps,
+        last_step=None,
+    )
+    view = TurnView(turns=turns, last_step=0)
+    rows = chart_rows(metrics, view, TrainConfig.for_preset(Preset.STANDARD))
+    of_the_data = [data_chart([], "reward"), data_chart([], "advantage")]
+    return [*(chart for row in rows for chart in row), *of_the_data]
 
 
 def test_every_chart_is_explained() -> None:
