@@ -8,7 +8,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event, select
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    NoSuchModuleError,
+    TimeoutError,
+)
 from sqlalchemy.orm import Session
 
 from db.enums import UserRole
@@ -16,10 +23,16 @@ from db.errors import NotFoundError, SettingsError, StorageError
 from db.migrations.upgrade import upgrade_schema
 from db.models import UserTable
 from db.settings import Settings, read_settings
+from db.turnstile import Turnstile
 
 LOCAL_USER = "local"
 BUSY_TIMEOUT_S = 60
 """How long a writer waits for its turn: longer than the import of a large file takes."""
+
+MAX_CONNECTIONS = 40
+"""How many threads of a process may read at once; others wait for their turn."""
+
+_KEPT_CONNECTIONS = 5
 
 _OWN_TABLES = {"alembic_version", "conversation_tags", "turn_metrics"}
 """Tables that every version's schema has, and hardly any other program's."""
@@ -33,12 +46,15 @@ class Database:
 
     There is one writer at a time: a write transaction takes SQLite's write lock as it begins
     (an advisory lock on PostgreSQL). So a command may read, decide and write without a second
-    process coming in between, and none ever fails half-way with "database is locked".
+    process coming in between, and none ever fails half-way with "database is locked". The threads
+    of this process take turns before that, so that everybody's turn comes and those who wait hold
+    no connection.
     """
 
     def __init__(self, settings: Settings, engine: Engine) -> None:
         """Wrap an engine made by `open_database`."""
         self.settings = settings
+        self._turnstile = Turnstile()
         self._reader = engine
         self._writer = engine.execution_options(**_WRITES)
 
@@ -49,7 +65,12 @@ class Database:
         Raises:
             StorageError: if the database cannot be written.
         """
-        with _storage_errors(), Session(self._writer) as session, session.begin():
+        with (
+            self._turnstile.turn(),
+            _storage_errors(),
+            Session(self._writer) as session,
+            session.begin(),
+        ):
             yield session
 
     @contextmanager
@@ -85,7 +106,12 @@ def open_database(settings: Settings | None = None, *, migrate: bool = True) -> 
         StorageError: if the database cannot be used.
     """
     settings = settings or read_settings()
-    engine = _create_engine(settings.database_url)
+    engine = _create_engine(
+        settings.database_url,
+        max_overflow=MAX_CONNECTIONS - _KEPT_CONNECTIONS,
+        pool_size=_KEPT_CONNECTIONS,
+        pool_pre_ping=True,  # a server that was started anew has closed the ones kept
+    )
     file = _sqlite_file(engine)
     if file is not None:
         _create_home(settings.home)
@@ -218,9 +244,10 @@ def _storage_errors() -> Generator[None]:
         raise
     except (OverflowError, DataError) as error:  # an id from an address bar, too large for a column
         raise NotFoundError("there is no row with such a number", where="database") from error
-    except DBAPIError as error:
+    except (DBAPIError, TimeoutError) as error:
+        reason = error.orig if isinstance(error, DBAPIError) else "too many people at once"
         raise StorageError(
-            f"the database cannot be used ({error.orig})",
+            f"the database cannot be used ({reason})",
             where="database",
             remedy="Check that its file or server can be reached and written, that the disk has "
             "space, and that no other program holds it.",

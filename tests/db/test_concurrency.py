@@ -15,12 +15,13 @@ from tests.db.building import queued_run, scored_talk
 pytestmark = ON_EVERY_DATABASE
 
 THREADS = 8
+TURNS = 15
 
 
 def test_every_score_of_many_writers_is_kept(database: Database, settings: Settings) -> None:
     """Half the writers share a pool, half have connections of their own, as processes would."""
     names = [f"rater {i}" for i in range(THREADS)]
-    turns = [(f"reply {i}", None) for i in range(50)]
+    turns = [(f"reply {i}", None) for i in range(TURNS)]
     id = commands.add_conversation(database, scored_talk(*turns))
     for name in names:
         commands.add_conversation(database, scored_talk(("x", 0.0), rater=name))
@@ -34,7 +35,7 @@ def test_every_score_of_many_writers_is_kept(database: Database, settings: Setti
     def score(rater: int, connection: Database) -> None:
         for number, message_id in enumerate(message_ids):
             assert message_id is not None
-            value = number / 50
+            value = number / TURNS
             commands.set_score(connection, user_id=rater, message_id=message_id, value=value)
 
     pools = [*([database] * (THREADS // 2)), *others]
@@ -42,9 +43,9 @@ def test_every_score_of_many_writers_is_kept(database: Database, settings: Setti
         list(pool.map(score, raters, pools))
     for number, turn in enumerate(queries.conversation(database, id).assistant_messages):
         assert sorted(s.rater for s in turn.scores) == names
-        assert {s.value for s in turn.scores} == {number / 50}
+        assert {s.value for s in turn.scores} == {number / TURNS}
     logged = queries.score_events(database, conversation_id=id, limit=10_000)
-    assert len(logged) == THREADS * 50
+    assert len(logged) == THREADS * TURNS
 
 
 def test_one_rater_in_two_windows_leaves_one_score_and_a_whole_log(

@@ -23,8 +23,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 RATERS = 20
-PROCESSES = 4
 TURNS = 40
+
+WINDOWS = 2
+"""How many web processes everybody has the page open of."""
 
 Change = tuple[int, int, int, float | None]
 """Entry of the log, user, message, new value."""
@@ -78,9 +80,9 @@ class Project:
             settings, id, {p.id: p.name for p in people}, [t.id for t in turns if t.id is not None]
         )
 
-    def start(self, users: list[int], seconds: float, output: Path) -> subprocess.Popen[bytes]:
-        """Start a web process with these people, who score for so long."""
-        arguments = [str(users[0]), str(users[-1]), str(seconds)]
+    def start(self, seconds: float, output: Path) -> subprocess.Popen[bytes]:
+        """Start a web process with everybody in it, who score for so long."""
+        arguments = [str(min(self.users)), str(max(self.users)), str(seconds)]
         with output.open("wb") as out:
             process = subprocess.Popen(
                 [sys.executable, "-m", "tests.soak.raters", *arguments],
@@ -122,21 +124,13 @@ class Project:
         return len(log) - len(told.changes)
 
 
-def in_parts(items: list[int], count: int) -> list[list[int]]:
-    size = len(items) // count
-    return [items[start : start + size] for start in range(0, len(items), size)]
-
-
 def test_every_acknowledged_score_of_twenty_raters_at_once_is_kept(
     settings: Settings, tmp_path: Path, soak_s: float
 ) -> None:
     project = Project.make(settings)
-    groups = in_parts(list(project.users), PROCESSES)
-    outputs = [tmp_path / f"told-{number}" for number in range(PROCESSES)]
-    processes = [
-        project.start(group, soak_s, output) for group, output in zip(groups, outputs, strict=True)
-    ]
-    assert [process.wait(timeout=soak_s + 200) for process in processes] == [0] * PROCESSES
+    outputs = [tmp_path / f"told-{number}" for number in range(WINDOWS)]
+    processes = [project.start(soak_s, output) for output in outputs]
+    assert [process.wait(timeout=soak_s + 200) for process in processes] == [0] * WINDOWS
     told = Told()
     for output in outputs:
         told.read(output)
@@ -153,12 +147,11 @@ def test_a_killed_web_process_has_kept_every_score_it_acknowledged(
     settings: Settings, tmp_path: Path, soak_s: float
 ) -> None:
     project = Project.make(settings)
-    group = in_parts(list(project.users), PROCESSES)[0]
     told, kills, chance = Told(), 0, random.Random(7)
     until = time.monotonic() + soak_s
     while kills < 2 or time.monotonic() < until:
         output = tmp_path / f"told-{kills}"
-        process = project.start(group, 600, output)
+        process = project.start(600, output)
         while output.stat().st_size == 0:  # until the first score is acknowledged
             assert process.poll() is None
             time.sleep(0.01)
@@ -169,5 +162,5 @@ def test_a_killed_web_process_has_kept_every_score_it_acknowledged(
         kills += 1
     assert told.errors == []
     # One change of each rater may be stored and not told yet.
-    assert project.expect_kept(told) <= kills * len(group)
+    assert project.expect_kept(told) <= kills * RATERS
     print(f"\n{kills} kills, {len(told.changes)} changes")  # noqa: T201 - what `make soak` shows
