@@ -1,6 +1,7 @@
-# The verbs: make run | test | check | bench | learn | format. Everything lives in .venv and EVERYTURN_HOME.
+# The verbs: make run | test | check | bench | soak | learn | format. Everything lives in .venv and EVERYTURN_HOME.
 PYTHON ?= python3
 PORT ?= 8501
+SOAK_SECONDS ?= 60
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -9,13 +10,14 @@ POSTGRES := $(wildcard /usr/lib/postgresql/*/bin/initdb)
 LEFT_OUT := $(strip $(if $(CHROMIUM),,not browser)$(if $(CHROMIUM)$(POSTGRES),, and )$(if $(POSTGRES),,not postgres))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run model database test check bench learn trl format
+.PHONY: help setup run model database test check bench soak learn trl format
 
 help:
 	@echo "make run      set everything up and open the app on http://localhost:$(PORT)"
 	@echo "make test     run the tests (those in a browser need Chromium)"
 	@echo "make check    everything CI runs: format, lint, types, layers, tests"
 	@echo "make bench    measure the engine on this machine (docs/performance.md)"
+	@echo "make soak     load and kill the app for a minute at a time (SOAK_SECONDS=60)"
 	@echo "make learn    prove on the real model that training works (docs/learning.md)"
 	@echo "make trl      prove that TRL's trainers take the exports (installs TRL)"
 	@echo "make format   format the code and mend what can be mended"
@@ -63,6 +65,9 @@ check: $(VENV)/.dev
 
 bench: $(VENV)/.dev model
 	$(BIN)/python -m tests.bench
+
+soak: $(VENV)/.dev
+	SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/pytest tests/soak -s --durations=0
 
 learn: $(VENV)/.dev model
 	$(BIN)/python -m tests.learn
