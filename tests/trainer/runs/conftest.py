@@ -1,4 +1,4 @@
-"""A database with conversations, and runs as forks of one process that has loaded torch."""
+"""A database with conversations, and runs as forks of one process."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import pytest
 
 from db.engine import Database, open_database
 from db.settings import Settings
-from tests.forking import Forks, start_server
+from tests.forking import Forks
 from tests.live_runs import add_conversations
 from trainer.runs import launch
 
@@ -24,15 +24,6 @@ def database(settings: Settings) -> Iterator[Database]:
 def conversation_ids(database: Database) -> list[int]:
     """Eight conversations of three scored turns."""
     return add_conversations(database)
-
-
-@pytest.fixture(scope="session")
-def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
-    """The serving process of this session."""
-    door, server = start_server(tmp_path_factory.mktemp("forks"))
-    yield door
-    server.kill()
-    server.wait()
 
 
 @dataclass(slots=True)

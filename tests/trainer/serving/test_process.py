@@ -13,19 +13,9 @@ import pytest
 from openai import OpenAI
 
 from db.settings import Settings
-from tests.forking import Forks, start_server
+from tests.forking import Forks
 from trainer.__main__ import main
 from trainer.runs.process import is_alive
-
-
-@pytest.fixture(scope="module")
-def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
-    """The serving process of this module's servers."""
-    door, server = start_server(tmp_path_factory.mktemp("forks"))
-    yield door
-    server.kill()
-    server.wait()
-
 
 Start = Callable[..., tuple[int, dict[str, Any]]]
 
@@ -75,9 +65,7 @@ def test_its_file_tells_its_owner_alone_how_to_reach_it(start: Start, settings: 
     assert about["token"] in log  # made up by the server, and said once
 
 
-def test_a_token_from_the_environment_is_not_printed(
-    start: Start, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_given_token_is_not_printed(start: Start, settings: Settings) -> None:
     _, about = start("--token", "from the option")
     assert about["token"] == "from the option"
     assert "from the option" not in (settings.home / "serve.log").read_text()

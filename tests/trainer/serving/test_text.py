@@ -33,12 +33,16 @@ def test_a_character_of_several_tokens_comes_whole() -> None:
     assert "🌍" in "".join(found) and not any("�" in piece for piece in found)
 
 
-@given(st.text("ab\n", max_size=40), st.lists(st.text("ab\n", min_size=1, max_size=4), max_size=3))
-def test_nothing_of_a_stop_string_or_after_it_is_shown(text: str, stops: list[str]) -> None:
-    found, stopped = pieces(text, tuple(stops))
-    places = [text.find(stop) for stop in stops if stop in text]
-    assert stopped == bool(places)
-    assert "".join(found) == (text[: min(places)] if places else text)
+@given(st.text("ab\n", max_size=40), st.text("ab\n", min_size=1, max_size=4))
+def test_nothing_of_a_stop_string_or_after_it_is_shown(text: str, stop: str) -> None:
+    found, stopped = pieces(text, (stop,))
+    assert stopped == (stop in text)
+    assert "".join(found) == text.partition(stop)[0]
+
+
+def test_of_several_stop_strings_the_first_to_be_complete_ends_it() -> None:
+    found, stopped = pieces("The capital of France is Paris.", ("Paris", "France", "of Spain"))
+    assert stopped and "".join(found) == "The capital of "
 
 
 @pytest.mark.parametrize("stops", [(), ("",)])
