@@ -80,9 +80,9 @@ def _standing(user_id: int, *, of_undos: bool) -> list[ColumnElement[bool]]:
     inverse, later, change = aliased(EventTable), aliased(EventTable), aliased(EventTable)
     conditions: list[ColumnElement[bool]] = [
         EventTable.user_id == user_id,
-        EventTable.undoable,
+        EventTable.undoable.is_(True),
         ~EventTable.adjudicates,
-        EventTable.is_undo if of_undos else ~EventTable.is_undo,
+        EventTable.is_undo.is_(of_undos),
         ~select(inverse.id).where(inverse.undoes_id == EventTable.id).exists(),
         # What somebody else has taken away since, by editing the message, stays away.
         ~select(later.id)
