@@ -10,10 +10,13 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from db.settings import read_settings
 from tests.bench.children import in_child
+from tests.bench.imports import ImportResults, import_targets, imports_table, measure_imports
 from tests.bench.results import Machine, Results
+from tests.bench.serving import ServingResults, measure_serving, serving_table, serving_targets
 from tests.bench.table import lines_table, targets_table
 from tests.bench.targets import targets
 from tests.bench.workloads import PEAK_CASES, QUICK_ROWS, ROWS
@@ -28,6 +31,12 @@ def main() -> None:
     steps.add_parser("peak", help="measure the peak memory of a pass, print JSON").add_argument(
         "case", choices=PEAK_CASES
     )
+    steps.add_parser("imports", help="measure only how files come in").add_argument(
+        "part", choices=("times", "memory"), nargs="?", help="one part, print JSON"
+    )
+    steps.add_parser("serving", help="measure only the chat endpoint").add_argument(
+        "part", choices=("times",), nargs="?", help="the measuring process, prints JSON"
+    )
     steps.add_parser("table", help="print the tables of the last whole run again")
     arguments = parser.parse_args()
     if arguments.step == "times":
@@ -36,7 +45,17 @@ def main() -> None:
         print(json.dumps(peak(arguments.case)))
     elif arguments.step == "table":
         path = results_file(quick=arguments.quick)
-        show(Results.from_json(json.loads(path.read_text(encoding="utf-8"))))
+        show(json.loads(path.read_text(encoding="utf-8")))
+    elif arguments.step == "imports":
+        if arguments.part is None:
+            show_imports(measure_imports())
+        else:
+            print(json.dumps(imports(arguments.part)))
+    elif arguments.step == "serving":
+        if arguments.part is None:
+            show_serving(measure_serving())
+        else:
+            print(json.dumps(serving()))
     else:
         report(quick=arguments.quick)
 
@@ -50,10 +69,20 @@ def report(*, quick: bool) -> None:
         peaks[case] = in_child("peak", case)
     results = Results.from_json(measured | {"peak_bytes": peaks})
     path = results_file(quick=quick)
-    reached = [asdict(target) | {"reached": target.is_reached} for target in targets(results)]
-    data = results.to_json() | {"targets": reached}
+    reached = targets(results)
+    data = results.to_json()
+    if not quick:
+        progress("imports")
+        found = measure_imports()
+        data["imports"] = asdict(found)
+        reached += import_targets(found)
+        progress("serving")
+        served = measure_serving()
+        data["serving"] = asdict(served)
+        reached += serving_targets(served)
+    data["targets"] = [asdict(target) | {"reached": target.is_reached} for target in reached]
     path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    show(results)
+    show(data)
     progress(f"written to {path}")
 
 
@@ -62,11 +91,42 @@ def results_file(*, quick: bool) -> Path:
     return read_settings().home / ("bench-quick.json" if quick else "bench.json")
 
 
-def show(results: Results) -> None:
+def show(data: dict[str, Any]) -> None:
     """Print the tables."""
+    results = Results.from_json(data)
     machine = results.machine
     print(f"{machine.processor}, {machine.torch_threads} threads, fp32, torch {machine.torch}\n")
-    print(lines_table(results), targets_table(results), sep="\n\n")
+    print(lines_table(results), targets_table(targets(results)), sep="\n\n")
+    if "imports" in data:
+        print()
+        show_imports(ImportResults.from_json(data["imports"]))
+    if "serving" in data:
+        print()
+        show_serving(ServingResults.from_json(data["serving"]))
+
+
+def show_imports(results: ImportResults) -> None:
+    """Print how files come in."""
+    print(imports_table(results), targets_table(import_targets(results)), sep="\n\n")
+
+
+def show_serving(results: ServingResults) -> None:
+    """Print how the chat endpoint answers."""
+    print(serving_table(results), targets_table(serving_targets(results)), sep="\n\n")
+
+
+def serving() -> dict[str, Any]:
+    """Measure the chat endpoint from this process."""
+    from tests.bench.serving_times import serving_times  # noqa: PLC0415 - the parent stays small
+
+    return serving_times(read_settings())
+
+
+def imports(part: str) -> dict[str, float]:
+    """Measure a part of how files come in, in this process."""
+    from tests.bench import import_times  # noqa: PLC0415 - the parent process stays small
+
+    return import_times.times() if part == "times" else import_times.memory()
 
 
 def times(*, quick: bool) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tests.bench.results import Results
-from tests.bench.targets import Target, targets
+from tests.bench.targets import Target
 
 COLUMNS = (
     "",
@@ -42,13 +42,13 @@ def lines_table(results: Results) -> str:
                 "–" if peak is None else f"{peak / 1e9:.2f}",
             ]
         )
-    return _markdown(COLUMNS, rows)
+    return markdown(COLUMNS, rows)
 
 
-def targets_table(results: Results) -> str:
+def targets_table(reached: Sequence[Target]) -> str:
     """Return the table of what must be reached."""
-    rows = [_target_row(target) for target in targets(results)]
-    return _markdown(("must reach", "target", "measured", "reached"), rows)
+    rows = [_target_row(target) for target in reached]
+    return markdown(("must reach", "target", "measured", "reached"), rows)
 
 
 def _target_row(target: Target) -> list[str]:
@@ -58,7 +58,7 @@ def _target_row(target: Target) -> list[str]:
     return [target.text, limit, measured, ANSWERS[target.is_reached]]
 
 
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Lay out cells as a Markdown table; the first column is text, the others numbers."""
     widths = [max(len(line[i]) for line in [head, *rows]) for i in range(len(head))]
 

@@ -81,7 +81,7 @@ def test_memory_is_held_to_its_limits() -> None:
 
 
 def test_what_was_not_measured_is_neither_reached_nor_missed() -> None:
-    without_memory = targets_table(results(peaks={}))
+    without_memory = targets_table(targets(results(peaks={})))
     assert without_memory.count("not measured") == 2
     machine = results().machine
     nothing = Results(machine=machine, rows=(), peak_bytes={})
@@ -95,7 +95,7 @@ def test_the_tables_show_the_figures() -> None:
     assert cells == [
         "8 turns", "12,000", "1,010", "1.010", "10.50", "6.50", "3.00", "65%", "2.00", "1.00", "2.81",
     ]  # fmt: skip
-    long = next(line for line in targets_table(found).splitlines() if "4,000" in line)
+    long = next(line for line in targets_table(targets(found)).splitlines() if "4,000" in line)
     assert [cell.strip() for cell in long.strip("|").split("|")][1:] == ["≤ 6.00", "5.00", "yes"]
 
 
