@@ -42,8 +42,10 @@ def check_conversation(conversation: Conversation) -> None:
     if not conversation.messages:
         raise DataError("there is no message", where=name, remedy="Add at least one message.")
     for number, message in enumerate(conversation.messages, start=1):
-        where = f"{name}, message {number}"
         is_scored = bool(message.scores) or message.adjudicated is not None
+        if not is_scored and not message.tool_calls and not message.logprobs:
+            continue
+        where = f"{name}, message {number}"
         if is_scored and message.role is not Role.ASSISTANT:
             raise DataError(
                 f"a {message.role} message carries a score",
@@ -58,7 +60,8 @@ def check_conversation(conversation: Conversation) -> None:
             )
         _check_sampled(message, where)
         _check_scores(message.scores, where)
-        _check_scores(() if message.adjudicated is None else (message.adjudicated,), where)
+        if message.adjudicated is not None:
+            _check_scores((message.adjudicated,), where)
     _check_scores(conversation.outcomes, f"{name}, outcome")
 
 
@@ -79,8 +82,7 @@ def _check_sampled(message: Message, where: str) -> None:
 
 
 def _check_scores(scores: tuple[Score, ...], where: str) -> None:
-    raters = [score.rater for score in scores]
-    if len(set(raters)) < len(raters):
+    if len(scores) > 1 and len({score.rater for score in scores}) < len(scores):
         raise DataError(
             "one rater scores it twice", where=where, remedy="Keep one score for each rater."
         )
