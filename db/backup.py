@@ -28,7 +28,8 @@ def backup(db: Database, target: Path) -> int:
         raise SettingsError(
             "only SQLite databases are copied by EveryTurn",
             where="backup",
-            remedy="Use the database's own program, for example pg_dump.",
+            remedy="Use PostgreSQL's own program: pg_dump --format=custom --file=FILE ADDRESS "
+            "(docs/data.md), or `python -m db archive FILE`, which copies it row by row.",
         )
     refuse_database(db, target)
     try:
