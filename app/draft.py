@@ -137,5 +137,6 @@ def _message(draft: DraftMessage) -> Message:
     if stored == draft.stored:
         return stored
     # Another text is no longer what a model sampled, and only assistant turns carry scores.
-    scores = stored.scores if stored.role is Role.ASSISTANT else ()
-    return replace(stored, model=None, run_id=None, token_ids=None, logprobs=None, scores=scores)
+    if stored.role is not Role.ASSISTANT:
+        stored = replace(stored, scores=(), adjudicated=None)
+    return replace(stored, model=None, run_id=None, token_ids=None, logprobs=None)

@@ -7,6 +7,7 @@ from app.components.confirm import confirm_delete
 from app.components.errors import guarded
 from app.components.export_panel import render_export
 from app.components.format import counted, row_title
+from app.components.sharing_out import render_assign
 from db import commands
 from db.records import (
     ConversationFilter,
@@ -134,6 +135,7 @@ def _many(rows: list[ConversationRow]) -> None:
         with st.popover("Add a tag", icon=":material/sell:"):
             tag = st.text_input("Tag", key="many.tag")
             st.button("Add", disabled=not tag, on_click=_tag, args=(rows, tag))
+        render_assign(ids)
         all_archived = all(row.archived for row in rows)
         st.button(
             "Bring back" if all_archived else "Archive",

@@ -9,9 +9,26 @@ from db import commands
 from db.records import ConversationFilter
 
 
+def render_assign(ids: list[int]) -> None:
+    """Offer to ask people to score exactly these conversations; nothing where nobody can be asked."""
+    people = _people()
+    if not people or not auth.is_admin():
+        return
+    with st.popover("Assign", icon=":material/person_add:"):
+        raters = st.multiselect(
+            "People", list(people), format_func=people.__getitem__, key="many.people",
+            help="They find the conversations in their queue.",
+        )  # fmt: skip
+        with st.container(horizontal=True):
+            st.button("Ask them", disabled=not raters, on_click=_assign, args=(ids, raters))
+            st.button(
+                "Ask them no longer", disabled=not raters, on_click=_take_back, args=(ids, raters)
+            )
+
+
 def render_sharing_out() -> None:
     """Ask whom to give which conversations, and show what was given to whom."""
-    people = {p.user.id: p.user.name for p in data.people() if p.may_sign_in}
+    people = _people()
     if not people:
         st.caption(
             "Only people who can sign in can be asked to score. An admin lets them in with "
@@ -75,6 +92,17 @@ def render_sharing_out() -> None:
             },
             alt="How many conversations each person was asked to score, and has handled.",
         )
+
+
+def _people() -> dict[int, str]:
+    """Return the names of those who can be asked: only who can come in finds a queue."""
+    return {person.user.id: person.user.name for person in data.people() if person.may_sign_in}
+
+
+@guarded
+def _assign(ids: list[int], raters: list[int]) -> None:
+    asked = data.write(commands.assign, ids, raters)
+    state.NOTICE.set(f"{counted(asked, 'assignment')} made.")
 
 
 @guarded

@@ -122,6 +122,7 @@ def turn_numbers(messages: Sequence[Message]) -> list[int | None]:
 def _scores(message: Message) -> str:
     if message.role is not Role.ASSISTANT:
         return ""
-    if not message.scores:
-        return ":orange-badge[not scored]"
-    return " ".join(f":green-badge[{score_text(score.value)}]" for score in message.scores)
+    badges = [f":green-badge[{score_text(score.value)}]" for score in message.scores]
+    if message.adjudicated is not None:
+        badges.append(f":violet-badge[decided {score_text(message.adjudicated.value)}]")
+    return " ".join(badges) or ":orange-badge[not scored]"

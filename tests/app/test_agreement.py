@@ -95,3 +95,33 @@ def test_an_annotator_sees_nothing_of_it(open_page, database, shared_ids):
         page = open_page(page_name)
         assert not page.metric
         assert "Only admins use this page" in texts(page.info)
+
+
+def test_work_is_shared_out_and_taken_back(open_page, database, shared_ids):
+    for name in ("anna", "ben", "cara"):
+        commands.admit_person(database, name, role=UserRole.ANNOTATOR, password=None)
+    commands.change_project_settings(database, {"target_raters": 3})
+    data.refresh()
+    page = open_page(routes.AGREEMENT)
+    button(page, "Share 2 conversations out").click().run()
+    assert not page.exception
+    names = queries.assigned_names(database, shared_ids)
+    assert names == dict.fromkeys(shared_ids, ("cara",))  # Anna and Ben have scored them
+    (loads,) = [f.value for f in page.dataframe if "Handled" in f.value.columns]
+    assert loads[["Rater", "Conversations"]].to_numpy().tolist() == [["cara", 2]]
+    button(page, "Ask them no longer").click().run()
+    assert queries.assigned_names(database, shared_ids) == dict.fromkeys(shared_ids, ())
+
+
+def test_ticked_conversations_are_assigned_from_their_table(open_page, database, shared_ids):
+    commands.admit_person(database, "cara", role=UserRole.ANNOTATOR, password=None)
+    data.refresh()
+    page = open_page(routes.CONVERSATIONS)
+    ticked = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    page.session_state["conversations.0"] = ticked
+    page.run()
+    (cara,) = [p.user.id for p in queries.people(database) if p.user.name == "cara"]
+    page.multiselect(key="many.people").set_value([cara]).run()
+    button(page, "Ask them").click().run()
+    assert not page.exception
+    assert sorted(queries.assigned_names(database, shared_ids).values()) == [(), ("cara",)]

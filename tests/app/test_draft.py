@@ -86,3 +86,9 @@ def test_scores_below_zero_stay_allowed_where_there_is_one() -> None:
 def test_a_conversation_without_messages_is_refused() -> None:
     with pytest.raises(DataError, match="no message"):
         drafts.conversation_from(Draft())
+
+
+def test_a_turn_that_becomes_a_user_message_loses_the_decision_on_it_too() -> None:
+    decided = replace(SAMPLED, adjudicated=Score(rater="dora", value=0.2))
+    changed = DraftMessage(role=Role.USER, content="Hello.", stored=decided)
+    assert drafts.conversation_from(Draft(messages=(changed,))).messages[0].adjudicated is None
