@@ -32,6 +32,7 @@ from db.records import (
     Person,
     ProjectSettings,
     QueueCounts,
+    Refusal,
     Run,
     ScoreEvent,
     StepMetric,
@@ -81,6 +82,16 @@ def overview() -> Overview:
 def project_settings() -> ProjectSettings:
     """Return what holds for everybody who works on the project."""
     return _read(queries.project_settings)
+
+
+def refusals(*, limit: int) -> list[Refusal]:
+    """Return the latest attempts that were refused, newest first; for admins.
+
+    Raises:
+        RefusedError: if an annotator asks.
+    """
+    permissions.require_admin(database(), auth.current_user(), "see the refusals")
+    return _read(queries.refusals, limit=limit)
 
 
 def user_settings(*, user_id: int) -> UserSettings:

@@ -6,16 +6,18 @@ import streamlit as st
 
 from app import data, state
 from app.components.errors import guarded
+from app.components.label_scale import SCALES
+from app.components.prose import render_prose
 from db import commands
 from db.enums import Aggregation, ScoreScale
 from db.records import ProjectSettings
 from db.setting_values import MAX_TEXT_CHARS, RANGES, project_to_json
 
-SCALES: dict[ScoreScale, tuple[str, str]] = {
-    ScoreScale.UNIT: ("0 to 1", "In steps of 0.05; the keys 0 to 9 give tenths"),
+NAMES: dict[ScoreScale, tuple[str, str]] = {
+    ScoreScale.UNIT: ("0 to 1", "In steps of 0.05; a digit is the first decimal"),
     ScoreScale.STARS: ("Stars", "One to five, stored as 0, 0.25, 0.5, 0.75 and 1"),
     ScoreScale.THUMBS: ("Thumbs", "Down and up, stored as 0 and 1"),
-    ScoreScale.SIGNED: ("−1 to 1", "Below 0 for replies that should become rarer"),
+    ScoreScale.SIGNED: ("−1 to 1", "Below 0 is worse than neither good nor bad"),
 }
 AGGREGATIONS: dict[Aggregation, str] = {
     Aggregation.MEAN: "Mean of all raters",
@@ -43,14 +45,13 @@ def render_project() -> None:
 def render_project_facts() -> None:
     """Show what an admin has set to a person who may not change it."""
     settings = data.project_settings()
-    scale, meaning = SCALES[settings.scale]
-    st.markdown(f"**Scale** · {scale}. {meaning}.")
+    st.markdown(f"**Scale** · {NAMES[settings.scale][0]}. {SCALES[settings.scale].told}")
     seen = "hidden until you have scored the turn yourself" if settings.blind else "shown"
     st.markdown(f"**Scores of others** · {seen}.")
     st.markdown(f"**Raters for each conversation** · {settings.target_raters}")
     if settings.guidelines:
         with st.container(border=True):
-            st.markdown(settings.guidelines)
+            render_prose(settings.guidelines, key="settings.guidelines")
     st.caption("Only admins change these.")
 
 
@@ -58,10 +59,10 @@ def _scoring(settings: ProjectSettings) -> None:
     st.subheader("Scoring", anchor=False)
     st.radio(
         "Scale",
-        list(SCALES),
-        index=list(SCALES).index(settings.scale),
-        format_func=lambda scale: SCALES[scale][0],
-        captions=[caption for _, caption in SCALES.values()],
+        list(NAMES),
+        index=list(NAMES).index(settings.scale),
+        format_func=lambda scale: NAMES[scale][0],
+        captions=[caption for _, caption in NAMES.values()],
         key=f"{_KEY}scale",
         horizontal=True,
         help="How people give scores. Changing it leaves every stored score as it is.",
@@ -98,7 +99,7 @@ def _guidelines(settings: ProjectSettings) -> None:
     )
     if settings.guidelines:
         with st.expander("As raters see it", icon=":material/visibility:"):
-            st.markdown(settings.guidelines)
+            render_prose(settings.guidelines, key="settings.guidelines")
 
 
 def _training(settings: ProjectSettings) -> None:

@@ -7,6 +7,7 @@ from app.components.errors import show_failure
 from app.components.key_settings import render_keys
 from app.components.layout import reading_page
 from app.components.notice import show_notice
+from app.components.people import render_people
 from app.components.project_settings import render_project, render_project_facts
 from db.enums import UserRole
 
@@ -18,14 +19,19 @@ def render() -> None:
     with reading_page():
         st.title("Settings", anchor=False)
         show_failure()
-        project, keys = st.tabs(["Project", "My keys"], key="part", bind="query-params")
-        with project:
-            if user.role is UserRole.ADMIN:
+        is_admin = user.role is UserRole.ADMIN
+        names = ["Project", "My keys", *(["People"] if is_admin else [])]
+        tabs = st.tabs(names, key="part", bind="query-params")
+        with tabs[0]:
+            if is_admin:
                 render_project()
             else:
                 render_project_facts()
-        with keys:
+        with tabs[1]:
             render_keys(user)
+        if is_admin:
+            with tabs[2]:
+                render_people()
 
 
 render()

@@ -3,10 +3,10 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import routes
+from app import auth, routes
 from db import commands, queries
 from db.engine import Database
-from db.enums import LabelAction, ScoreScale
+from db.enums import LabelAction, ScoreScale, UserRole
 from db.errors import DataError
 from db.records import User
 from tests.app.conftest import OpenPage
@@ -89,3 +89,30 @@ def test_no_impossible_setting_enters_the_database(
 ) -> None:
     with pytest.raises(DataError):
         commands.change_project_settings(database, changes)
+
+
+def test_an_admin_sees_people_and_refused_attempts(
+    open_page: OpenPage, database: Database, user: User, conversation_ids: list[int]
+) -> None:
+    commands.log_refusal(database, user=user, name="<b>eve</b>", action="delete", reason="no")
+    app = open_page(routes.SETTINGS)
+    people, refusals = (frame.value for frame in app.dataframe)
+    assert list(people["Name"]) == ["local"]
+    assert list(people["Scored turns"]) == [3]
+    assert list(refusals["Who"]) == ["<b>eve</b>"]
+
+
+def test_an_annotator_reads_the_project_and_sets_only_their_own_keys(
+    open_page: OpenPage, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = commands.admit_person(database, "bob", role=UserRole.ANNOTATOR, password=None)
+    commands.change_project_settings(database, {"guidelines": "be *kind*", "blind": True})
+    for name in ("current_user", "acting_user"):
+        monkeypatch.setattr(auth, name, lambda: bob)
+    app = open_page(routes.SETTINGS)
+    assert not app.exception
+    assert [b.label for b in app.main.button] == ["Save", "Back to the keys as delivered"]
+    assert len(app.dataframe) == 0
+    app.selectbox(key="settings.key.skip").set_value("K")
+    button(app, "Save")
+    assert queries.user_settings(database, user_id=bob.id).keys[LabelAction.SKIP] == "K"
