@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CHROMIUM := $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 POSTGRES := $(wildcard /usr/lib/postgresql/*/bin/initdb)
+# two test processes compute with a thread each: two that share all cores' threads wait for each other
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 LEFT_OUT := $(strip $(if $(CHROMIUM),,not browser)$(if $(CHROMIUM)$(POSTGRES),, and )$(if $(POSTGRES),,not postgres))
 
 .DEFAULT_GOAL := help
@@ -51,17 +53,17 @@ run: model database
 	@echo "EveryTurn: http://localhost:$(PORT)  (Ctrl+C ends it; runs go on)"
 	$(BIN)/streamlit run app/main.py --server.port $(PORT)
 
-test: $(VENV)/.dev
+test: $(VENV)/.dev model
 	$(if $(CHROMIUM),,@echo "No Chromium here: the browser tests are LEFT OUT (apt-get install -y chromium).")
 	$(if $(POSTGRES),,@echo "No PostgreSQL here: the tests on it are LEFT OUT (apt-get install -y postgresql).")
-	$(BIN)/pytest $(if $(LEFT_OUT),-m "$(LEFT_OUT)")
+	$(PYTEST) $(if $(LEFT_OUT),-m "$(LEFT_OUT)")
 
-check: $(VENV)/.dev
+check: $(VENV)/.dev model
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
-	$(BIN)/pytest --durations=10
+	$(PYTEST) --durations=10
 
 bench: $(VENV)/.dev model
 	$(BIN)/python -m tests.bench
