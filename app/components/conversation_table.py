@@ -7,6 +7,7 @@ from app.components.confirm import confirm_delete
 from app.components.errors import guarded
 from app.components.export_panel import render_export
 from app.components.format import counted, row_title
+from app.components.label_blind import hides_from
 from app.components.sharing_out import render_assign
 from db import commands
 from db.records import (
@@ -56,7 +57,7 @@ def render_table(user: User) -> None:
         chosen, user_id=user.id, limit=PAGE_ROWS, offset=(page - 1) * PAGE_ROWS
     )
     with body:
-        _rows(rows)
+        _rows(rows, with_means=not hides_from(user, data.project_settings()))
 
 
 def _filter(archived: bool) -> ConversationFilter:
@@ -83,14 +84,14 @@ def _filter(archived: bool) -> ConversationFilter:
     )
 
 
-def _rows(rows: list[ConversationRow]) -> None:
+def _rows(rows: list[ConversationRow], *, with_means: bool) -> None:
     above = st.container()
     chosen = st.dataframe(
         [
             {
                 "Title": row_title(row),
                 "Scored": f"{row.scored_turns} / {row.turns}",
-                "Mean score": row.mean_score,
+                **({"Mean score": row.mean_score} if with_means else {}),
                 "Tags": list(row.tags),
                 "Source": row.source,
                 "Review": row.review.value,

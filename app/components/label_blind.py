@@ -2,7 +2,16 @@
 
 from dataclasses import replace
 
-from db.records import Conversation, Score
+from db.enums import UserRole
+from db.records import Conversation, ProjectSettings, Score, User
+
+
+def hides_from(user: User, project: ProjectSettings) -> bool:
+    """Return whether others' scores are kept from this person; admins see everyone's.
+
+    On the label page they are kept from admins, too, who score like anybody else there.
+    """
+    return project.blind and user.role is not UserRole.ADMIN
 
 
 def seen_by(conversation: Conversation, rater: str) -> Conversation:

@@ -11,6 +11,7 @@ from app import auth, data, run_files
 from app.components.charts_data import data_chart
 from app.components.config_form import labelled
 from app.components.format import plain
+from app.components.label_blind import hides_from
 from app.components.run_charts import show_chart
 from app.components.turn_table import turn_table
 from app.downloads import for_admins
@@ -83,6 +84,12 @@ def _data(run: Run, config: TrainConfig) -> None:
     conversations = run_files.snapshot(run)
     if not conversations:
         st.info("The run's folder is gone, and its copy of the data with it.")
+        return
+    if hides_from(auth.current_user(), data.project_settings()):
+        st.info(
+            "The scores that this run learnt from are hidden: scoring is blind.",
+            icon=":material/visibility_off:",
+        )
         return
     turns = preview(conversations, config).turns
     rewards, advantages = st.columns(2)

@@ -7,6 +7,7 @@ from app.components.conversation_page import render_conversation
 from app.components.conversation_table import render_table
 from app.components.editor import render_editor
 from app.components.errors import show_error, show_failure
+from app.components.label_blind import hides_from, seen_by
 from app.components.layout import reading_page
 from app.components.notice import show_notice
 from db.errors import NotFoundError
@@ -30,7 +31,7 @@ def render() -> None:
 
 
 def _one(conversation_id: int, user: User, mode: str) -> None:
-    conversation = _found(conversation_id)
+    conversation = _found(conversation_id, user)
     if conversation is None:
         _back()
     elif mode == "edit":
@@ -44,12 +45,13 @@ def _one(conversation_id: int, user: User, mode: str) -> None:
         render_conversation(conversation)
 
 
-def _found(conversation_id: int) -> Conversation | None:
+def _found(conversation_id: int, user: User) -> Conversation | None:
     try:
-        return data.conversation(conversation_id)
+        found = data.conversation(conversation_id)
     except NotFoundError as error:
         show_error(error)
         return None
+    return seen_by(found, user.name) if hides_from(user, data.project_settings()) else found
 
 
 def _back() -> None:

@@ -4,9 +4,10 @@ import pytest
 
 from app import data, routes
 from db import commands, queries
-from db.enums import Role, UserRole
+from db.enums import Role, RunStatus, UserRole
 from db.records import Conversation, Message, Score
 from tests.app.launching import button, texts
+from tests.app.rows import make_run
 
 
 def rated(title: str, *turns: dict[str, float]) -> Conversation:
@@ -125,3 +126,25 @@ def test_ticked_conversations_are_assigned_from_their_table(open_page, database,
     button(page, "Ask them").click().run()
     assert not page.exception
     assert sorted(queries.assigned_names(database, shared_ids).values()) == [(), ("cara",)]
+
+
+def test_blind_annotators_see_no_scores_of_others_among_conversations_and_runs(
+    open_page, database, shared_ids
+):
+    run = make_run(database, shared_ids, RunStatus.FINISHED)
+    commands.admit_person(database, "local", role=UserRole.ANNOTATOR, password=None)
+
+    def seen() -> str:
+        data.refresh()
+        one = open_page(routes.CONVERSATIONS, conversation=shared_ids[0])
+        table = open_page(routes.CONVERSATIONS).dataframe[0].value
+        told = open_page(routes.RUN, run=run.id, tab="Data")
+        assert not one.exception and not told.exception
+        rewards = [frame.value for frame in told.dataframe if "reward" in frame.value.columns]
+        return texts(one.markdown) + str(list(table.columns)) + str(len(rewards))
+
+    open_scores = seen()
+    assert "0.90" in open_scores and "Mean score" in open_scores and open_scores.endswith("1")
+    commands.change_project_settings(database, {"blind": True})
+    hidden = seen()
+    assert "0.90" not in hidden and "Mean score" not in hidden and hidden.endswith("0")
