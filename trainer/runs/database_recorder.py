@@ -175,6 +175,7 @@ class DatabaseRecorder:
     def _look(self) -> None:
         """Store if there is something new or a heartbeat is due; else only ask whether to stop."""
         self._meter.look()
+        self._files.write_events()
         is_due = time.monotonic() - self._told_at >= HEARTBEAT_S
         if self._turns or self._steps or self._state != self._told or is_due:
             self.store()

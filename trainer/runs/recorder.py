@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -55,6 +56,8 @@ class FileRecorder:
         self._metrics = metrics
         self._events = EventFile(self.folder.events)
         self._turns_of_step: list[TurnMetric] = []
+        self._not_in_events: deque[tuple[StepMetric, list[TurnMetric]]] = deque()
+        self._writing_events = threading.Lock()
         self._output = output or sys.stderr
         self._message = ""
         self._stop = threading.Event()
@@ -67,8 +70,7 @@ class FileRecorder:
     def step(self, row: StepMetric) -> None:
         """Append and print the step's figures."""
         metric_files.append_rows(self.folder.steps, [row])
-        with suppress(OSError):  # a chart in another program is not worth a run
-            self._events.add(row, self._turns_of_step)
+        self._not_in_events.append((row, self._turns_of_step))
         self._turns_of_step = []
         self._print(
             f"epoch {row.epoch + 1} step {row.step + 1}: loss {row.loss:+.4f} a token, "
@@ -79,12 +81,20 @@ class FileRecorder:
         """Flush the lines to disk; a checkpoint must never know more steps than they do."""
         metric_files.flush(self._metrics)
         metric_files.flush(self.folder.steps)
+        self.write_events()
+
+    def write_events(self) -> None:
+        """Write what TensorBoard does not see yet; another thread may do so, off the loop's time."""
+        with self._writing_events, suppress(OSError):  # a chart elsewhere is not worth a run
+            while self._not_in_events:
+                self._events.add(*self._not_in_events.popleft())
 
     def rewind(self, step: int) -> None:
         """Drop the lines after `step`."""
         metric_files.rewind(self._metrics, step)
         metric_files.rewind(self.folder.steps, step)
         self._turns_of_step = []
+        self._not_in_events.clear()
 
     def progress(self, share: float, message: str) -> bool:
         """Print the message when it changes; return whether `stop` was called."""
