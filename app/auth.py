@@ -42,7 +42,7 @@ def current_user() -> User:
         NotAdmittedError: if the provider's person may not come in.
         SettingsError: if the password list cannot be read.
     """
-    return _user(_cached_lookup)
+    return _user(_recent_lookup)
 
 
 def acting_user() -> User:
@@ -189,3 +189,8 @@ def _lookup(kind: str, value: str, address: str) -> User | None:
 
 
 _cached_lookup = st.cache_data(ttl=CHECKED_S, max_entries=1000, show_spinner=False)(_lookup)
+
+
+def _recent_lookup(kind: str, value: str, address: str) -> User | None:
+    """Believe for a moment that somebody may be here, but never that they may not."""
+    return _cached_lookup(kind, value, address) or _lookup(kind, value, address)
