@@ -13,6 +13,9 @@ from db.enums import Aggregation
 from db.records import Conversation
 
 
+_NAMES = {**AGGREGATIONS, Aggregation.ONE_RATER: "One rater's scores"}
+
+
 def choose_scores(conversations: Sequence[Conversation], again: Again | None) -> dict[str, Any]:
     """Ask which number a turn gets, where that is a question; return the settings that say it."""
     raters = raters_of(conversations)
@@ -26,7 +29,7 @@ def choose_scores(conversations: Sequence[Conversation], again: Again | None) ->
         "Scores of several people",
         names,
         index=names.index(first),
-        format_func=lambda name: AGGREGATIONS[Aggregation(name)],
+        format_func=lambda name: _NAMES[Aggregation(name)],
         key="scores",
         bind="query-params",
         help="Which number training uses for a turn that several people scored. The table below "

@@ -43,7 +43,8 @@ def turn_table(
             "reward": st.column_config.NumberColumn(
                 width=62,
                 format="%.2f",
-                help="The turn's score; the mean where several people scored it.",
+                help="The turn's score; where several people scored it, what the choice of the run "
+                "makes of theirs.",
             ),
             "return": st.column_config.NumberColumn(
                 width=62,
