@@ -12,7 +12,6 @@ from app.launch_again import Again
 from db.enums import Aggregation
 from db.records import Conversation
 
-
 _NAMES = {**AGGREGATIONS, Aggregation.ONE_RATER: "One rater's scores"}
 
 
