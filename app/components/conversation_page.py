@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app import address, data, routes, state
+from app import address, auth, data, routes, state
 from app.components.confirm import confirm_delete
 from app.components.conversation_table import archive
 from app.components.errors import guarded
@@ -34,6 +34,8 @@ def _actions(conversation: Conversation, conversation_id: int) -> None:
         disabled=not conversation.assistant_messages,
     ):
         st.switch_page(routes.LABEL, query_params={routes.CONVERSATION_PARAM: str(conversation_id)})
+    if not auth.is_admin():
+        return
     with st.container(horizontal=True, gap="xsmall"):
         st.button(
             "Edit",
@@ -83,6 +85,10 @@ def _facts(conversation: Conversation) -> None:
 
 
 def _tags(conversation: Conversation, conversation_id: int) -> None:
+    if not auth.is_admin():
+        if conversation.tags:
+            st.text(f"Tags: {', '.join(conversation.tags)}")
+        return
     key = f"tags.{conversation_id}.{hash(conversation.tags)}"
     st.multiselect(
         "Tags",

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app import address, data, state
+from app import address, auth, data, state
 from app.components.confirm import confirm_delete
 from app.components.errors import guarded
 from app.components.export_panel import render_export
@@ -114,7 +114,7 @@ def _rows(rows: list[ConversationRow], *, with_means: bool) -> None:
         },
         key=f"conversations.{state.TABLE_VERSION.get()}",
         on_select="rerun",
-        selection_mode=["multi-row", "single-cell"],
+        selection_mode=["multi-row", "single-cell"] if auth.is_admin() else ["single-cell"],
         height=min(38 + 35 * len(rows), 738),
         alt="Conversations: title, turns, scored turns, mean score, tags, source, last change",
     )
@@ -123,7 +123,9 @@ def _rows(rows: list[ConversationRow], *, with_means: bool) -> None:
         address.open_conversation(rows[chosen.selection.cells[0][0]].id)
         st.rerun()
     with above:
-        if chosen.selection.rows:
+        if not auth.is_admin():
+            st.caption("Click a row to open it.")
+        elif chosen.selection.rows:
             _many([rows[index] for index in chosen.selection.rows])
         else:
             st.caption("Click a row to open it; tick rows to tag, archive or delete them together.")

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app import address, data, routes, state
+from app import address, auth, data, routes, state
 from app.components.errors import guarded, show_failure
 from app.components.format import counted
 from db import commands
@@ -17,6 +17,9 @@ def render_welcome() -> None:
         "its replies, and a training run on this machine turns the scores into an adapter that "
         "you can watch learning, and take away."
     )
+    if not auth.is_admin():
+        st.info("There is nothing to score yet: an admin has to add conversations first.")
+        return
     with st.container(border=True, width=760):
         st.markdown("#### New here? Start with the example sets", anchors=False)
         chosen = [

@@ -18,7 +18,8 @@ def render() -> None:
     """Draw what the address asks for: one conversation, the editor, the import, or the table."""
     user = auth.current_user()
     show_notice()
-    conversation_id, mode = address.conversation_id(), address.mode()
+    conversation_id = address.conversation_id()
+    mode = address.mode() if auth.is_admin() else ""  # only admins write and edit
     if conversation_id is not None:
         _one(conversation_id, user, mode)
     elif mode == "new":
@@ -69,14 +70,15 @@ def _all(user: User) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.title("Conversations", anchor=False)
         st.space("stretch")
-        st.button(
-            "New",
-            type="primary",
-            icon=":material/add:",
-            on_click=address.open_conversation,
-            args=(None,),
-            kwargs={"mode": "new"},
-        )
+        if auth.is_admin():
+            st.button(
+                "New",
+                type="primary",
+                icon=":material/add:",
+                on_click=address.open_conversation,
+                args=(None,),
+                kwargs={"mode": "new"},
+            )
         if auth.is_admin() and st.button("Import", icon=":material/download:"):
             st.switch_page(routes.IMPORTS)
     show_failure()

@@ -33,12 +33,19 @@ def render() -> None:
         return
     st.title("Home", anchor=False)
     _flow(overview)
-    _next_step(next_step(overview))
+    _next_step(next_step(overview) if auth.is_admin() else rating_step(overview))
     left, right = st.columns(2, gap="large")
     with left:
         _recent_conversations(auth.current_user())
     with right:
         _recent_runs()
+
+
+def rating_step(overview: Overview) -> NextStep:
+    """Return what an annotator does next: they score, whatever the project is at."""
+    if overview.turns == 0:
+        return NextStep("No conversation has an assistant turn yet.", "Look", routes.CONVERSATIONS)
+    return NextStep("Score the conversations that wait for you.", "Go on labelling", routes.LABEL)
 
 
 def next_step(overview: Overview) -> NextStep:

@@ -242,6 +242,33 @@ def test_every_other_page_opens_for_an_annotator(
     assert queries.refusals(data.database()) == []
 
 
+@pytest.mark.parametrize(
+    "params", [{}, {"mode": "new"}, {"conversation": 1}, {"conversation": 1, "mode": "edit"}]
+)
+def test_an_annotator_is_offered_nothing_that_would_be_refused(
+    people: Mapping[str, User],
+    sign_in: SignIn,
+    open_page: OpenPage,
+    conversation_ids: list[int],
+    params: dict[str, object],
+) -> None:
+    sign_in(people["bob"])
+    app = open_page(routes.CONVERSATIONS, **params)
+    assert not app.exception
+    offered = {button.label for button in app.main.button}
+    assert offered <= {"Score its turns", "All conversations"}
+    assert not app.main.text_area
+
+
+def test_an_annotator_waits_for_conversations_on_an_empty_home_page(
+    people: Mapping[str, User], sign_in: SignIn, open_page: OpenPage
+) -> None:
+    sign_in(people["bob"])
+    app = open_page(routes.HOME)
+    assert "an admin has to add conversations" in told(app)
+    assert not app.main.button
+
+
 def test_a_download_made_at_the_click_is_asked_whose_it_is(
     people: Mapping[str, User], sign_in: SignIn, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
