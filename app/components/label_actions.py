@@ -5,7 +5,6 @@ Each is in the database when it returns.
 
 from app import data
 from app.components.errors import guarded
-from app.components.label_place import Place, go_to
 from db import commands
 from db.records import Conversation, Message, User
 
@@ -22,19 +21,15 @@ def own_outcome(conversation: Conversation, user: User) -> tuple[float | None, s
 
 
 @guarded
-def score_turn(
-    user: User, conversation_id: int, turn: int, message_id: int, value: float | None
-) -> None:
-    """Store or clear a turn's score; the turn stays marked."""
+def score_turn(user: User, message_id: int, value: float | None) -> None:
+    """Store or clear a turn's score; the marked turn stays where it is."""
     data.write(commands.set_score, user_id=user.id, message_id=message_id, value=value)
-    go_to(Place(conversation_id, turn))
 
 
 @guarded
-def note_turn(user: User, conversation_id: int, turn: int, message_id: int, note: str) -> None:
-    """Store a turn's note; the turn stays marked."""
+def note_turn(user: User, message_id: int, note: str) -> None:
+    """Store a turn's note."""
     data.write(commands.set_note, user_id=user.id, message_id=message_id, note=note)
-    go_to(Place(conversation_id, turn))
 
 
 @guarded

@@ -34,7 +34,10 @@ class Board {
     this.pending = [];
     this.lastNumber = 0;
     this.session = null;
-    this.shown = null;
+    this.data = null;
+    this.connection = 0; // counts the times that the server was found again
+    this.noteText = null; // what is typed for a note whose field is not there yet
+    this.follows = true; // until somebody scrolls away from the marked turn
     this.warning = "";
     this.stop = new AbortController();
     const listen = { capture: true, signal: this.stop.signal };
@@ -47,31 +50,47 @@ class Board {
       window.addEventListener(kind, () => this.tell(), listen);
     }
     this.app = document.querySelector('[data-testid="stApp"]');
-    this.watch = new MutationObserver(() => this.tell());
+    this.watch = new MutationObserver(() => this.onConnection());
     this.watch.observe(this.app, { attributeFilter: ["data-test-connection-state"] });
+    this.growth = new ResizeObserver(() => this.follow());
+    this.growth.observe(document.querySelector('[data-testid="stMainBlockContainer"]'));
+    for (const kind of ["wheel", "touchmove", "pointerdown"]) {
+      document.addEventListener(kind, () => (this.follows = false), { ...listen, passive: true });
+    }
     this.clock = setInterval(() => this.resend(), RESEND_MS);
   }
 
   close() {
     this.stop.abort();
     this.watch.disconnect();
+    this.growth.disconnect();
     clearInterval(this.clock);
   }
 
   update({ data, setStateValue }) {
+    const before = this.data;
     this.setStateValue = setStateValue;
     this.data = data;
-    if (this.session !== data.session) {
-      // Another server process: it does not know which of these keys were applied.
-      if (this.pending.length) this.warning = this.lost(this.pending.length);
-      this.session = data.session;
-      this.pending = [];
-      this.lastNumber = data.applied;
-    }
+    if (this.session !== data.session) this.startAnew(before);
     this.lastNumber = Math.max(this.lastNumber, data.applied);
     this.pending = this.pending.filter((key) => key.number > data.applied);
+    if (before?.place !== data.place) this.follows = true;
     this.tell();
-    if (this.shown !== data.place) this.bringIntoView(data.focus, data.place);
+    this.follow();
+    this.enterNote();
+  }
+
+  // Another server process: of keys that were on their way to the one before, it is not known
+  // whether they were applied; those pressed since it is there can only be meant for it.
+  startAnew(before) {
+    const isSame = before?.place === this.data.place;
+    const sure = this.pending.filter((key) => isSame && key.connection === this.connection);
+    const lost = this.pending.length - sure.length;
+    if (lost) this.warning = this.data.texts.lost.replace("{n}", lost);
+    this.session = this.data.session;
+    this.lastNumber = this.data.applied;
+    this.pending = sure.map((key) => ({ ...key, number: (this.lastNumber += 1) }));
+    if (sure.length) this.send();
   }
 
   // ------------------------------------------------------------------ keys
@@ -81,13 +100,23 @@ class Board {
       if (event.key === "Escape") document.activeElement?.blur();
       return;
     }
+    if (this.noteText !== null) {
+      event.preventDefault();
+      if (event.key === "Escape") this.noteText = null;
+      else if (event.key.length === 1) this.noteText += event.key;
+      return;
+    }
     const action = this.actionOf(event);
     if (!action) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     if (event.repeat && (!action.startsWith("go:") || this.pending.length > 2)) return;
-    if (action === "go:note") this.enterNote();
-    else this.press(action);
+    if (action === "go:note") {
+      this.noteText = "";
+      this.enterNote();
+    } else {
+      this.press(action);
+    }
   }
 
   actionOf(event) {
@@ -110,7 +139,8 @@ class Board {
     }
     this.warning = "";
     this.lastNumber += 1;
-    this.pending.push({ number: this.lastNumber, action, at: Date.now() });
+    const { lastNumber: number, connection } = this;
+    this.pending.push({ number, action, connection, at: Date.now() });
     this.send();
   }
 
@@ -125,11 +155,14 @@ class Board {
     this.tell();
   }
 
+  // Go into the marked turn's note, once the keys pressed before have led to that turn.
   enterNote() {
-    const field = document.querySelector(`.st-key-${this.data.note} :is(input, textarea)`);
-    if (!field) return;
+    const { focus, note } = this.data;
+    const field = document.querySelector(`.st-key-${focus} .st-key-${note} :is(input, textarea)`);
+    if (this.noteText === null || this.pending.length || !field) return;
     field.focus();
-    field.scrollIntoView({ block: "nearest" });
+    if (this.noteText) document.execCommand("insertText", false, this.noteText);
+    this.noteText = null;
   }
 
   // ------------------------------------------------------------------ what the line says
@@ -149,26 +182,28 @@ class Board {
     this.line.classList.toggle("bad", Boolean(isBad));
   }
 
-  lost(count) {
-    return this.data.texts.lost.replace("{n}", count);
+  onConnection() {
+    const isThere = this.isConnected();
+    if (isThere && !this.wasThere) this.connection += 1;
+    this.wasThere = isThere;
+    this.tell();
   }
 
   // ------------------------------------------------------------------ the marked turn
 
-  bringIntoView(focus, place, tries = 60) {
-    this.shown = place;
-    const turn = document.querySelector(`.st-key-${focus}`);
-    if (!turn) {
-      const again = () => this.shown === place && this.bringIntoView(focus, place, tries - 1);
-      if (tries > 0 && !this.stop.signal.aborted) requestAnimationFrame(again);
-      return;
-    }
+  // Called whenever the page has changed: what grows above the marked turn pushes it away.
+  follow() {
+    if (!this.follows || !this.data) return;
+    const turn = document.querySelector(`.st-key-${this.data.focus}`);
+    if (!turn) return;
+    this.enterNote();
     const box = turn.getBoundingClientRect();
     const top = 72;
-    const bottom = this.line.getBoundingClientRect().top - 24;
+    const bottom = this.line.getBoundingClientRect().top - 84; // the bar's buttons are above it
     if (box.top >= top && box.bottom <= bottom) return;
     const isTall = box.height > bottom - top;
     turn.style.scrollMargin = `${top}px 0 ${window.innerHeight - bottom}px`;
+    // The end of a turn has its controls; a long one is read from its beginning.
     turn.scrollIntoView({ block: isTall || box.top < top ? "start" : "end", behavior: "instant" });
   }
 }

@@ -7,7 +7,7 @@ import streamlit as st
 
 from app.components import label_actions as actions
 from app.components.format import plain, score_text
-from app.components.key_names import with_action
+from app.components.key_names import printed, with_action
 from app.components.label_desk import act
 from app.components.label_history import render_history
 from app.components.label_scale import Scale
@@ -45,7 +45,6 @@ class Look:
     """
 
     user: User
-    conversation_id: int
     scale: Scale
     settings: UserSettings
     focus: int
@@ -103,7 +102,6 @@ def _controls(message_id: int, turn: int, value: float | None, note: str, look: 
     score_buttons(
         look.scale, value, key=f"{key}.keys", on_score=lambda choice: act(f"score:{choice}")
     )
-    about = (look.user, look.conversation_id, turn, message_id)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         if look.scale.is_fine:
             exact_score(
@@ -111,15 +109,16 @@ def _controls(message_id: int, turn: int, value: float | None, note: str, look: 
                 value,
                 scale=look.scale,
                 key=f"{key}.exact",
-                on_score=partial(actions.score_turn, *about),
+                on_score=partial(actions.score_turn, look.user, message_id),
                 width=150,
             )
         with st.container(key=NOTE_KEY):
             note_input(
-                with_action("Note", look.settings.keys, LabelAction.NOTE),
+                "Note",
                 note,
+                hint=f"Why this score? (key {printed(look.settings.keys[LabelAction.NOTE])})",
                 key=f"{key}.note",
-                on_note=partial(actions.note_turn, *about),
+                on_note=partial(actions.note_turn, look.user, message_id),
             )
         st.button(
             "Clear",

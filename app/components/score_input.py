@@ -16,6 +16,12 @@ from db.records import SCORE_MAX, SCORE_MIN
 
 OnScore = Callable[[float | None], None]
 
+_HANDED_ON: state.Slot[dict[str, object]] = state.Slot("score_input.handed_on", dict)
+"""The last value of each field that was handed on, until the field is drawn again.
+
+A field that a redraw takes away may report its value once more, as if it had just been changed.
+"""
+
 
 def score_buttons(
     scale: Scale, value: float | None, *, key: str, on_score: OnScore, with_keys: bool = True
@@ -41,7 +47,7 @@ def exact_score(
     label: str, value: float | None, *, scale: Scale, key: str, on_score: OnScore, width: int
 ) -> None:
     """Offer any value; an emptied field takes the score away."""
-    widget = f"{key}.{value}"  # a new value from elsewhere (undo, another window) is a reset
+    widget = _drawn(f"{key}.{value}")  # a new value from elsewhere (undo, say) is a reset
     low = SCORE_MIN if value is not None and value < scale.low else scale.low
     st.number_input(
         label,
@@ -52,26 +58,42 @@ def exact_score(
         format="%.2f",
         placeholder=score_text(None),
         key=widget,
-        on_change=_pass_on,
-        args=(widget, on_score),
+        on_change=_hand_on,
+        args=(widget, value, on_score),
         width=width,
         help=f"{score_text(low)} is the worst, 1.00 the best. Empty means not scored.",
     )
 
 
-def note_input(label: str, note: str, *, key: str, on_note: Callable[[str], None]) -> None:
+def note_input(
+    label: str,
+    note: str,
+    *,
+    key: str,
+    on_note: Callable[[str], None],
+    hint: str = "Why this score?",
+) -> None:
     """Offer a note, stored when the field is left."""
-    widget = f"{key}.{hash(note)}"
+    widget = _drawn(f"{key}.{hash(note)}")
     st.text_input(
         label,
         value=note,
         key=widget,
-        on_change=_pass_on,
-        args=(widget, on_note),
-        placeholder="Why this score?",
+        on_change=_hand_on,
+        args=(widget, note, on_note),
+        placeholder=hint,
         help="Kept with your score; it may be written first.",
     )
 
 
-def _pass_on(widget: str, receive: Callable[..., None]) -> None:
-    receive(state.widget_value(widget))
+def _drawn(widget: str) -> str:
+    _HANDED_ON.get().pop(widget, None)
+    return widget
+
+
+def _hand_on(widget: str, drawn_with: object, receive: Callable[..., None]) -> None:
+    """Hand a field's value on if somebody has changed it."""
+    value, handed_on = state.widget_value(widget), _HANDED_ON.get()
+    if value != handed_on.get(widget, drawn_with):
+        handed_on[widget] = value
+        receive(value)

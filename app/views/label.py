@@ -5,6 +5,7 @@ import streamlit as st
 from app import auth, data, routes
 from app.components import label_actions as actions
 from app.components.errors import show_failure, shown
+from app.components.export_panel import render_export
 from app.components.format import counted, plain, title_of
 from app.components.key_names import with_action
 from app.components.label_bar import render_bar
@@ -13,7 +14,7 @@ from app.components.label_desk import HELP, act, first_unscored, take_keys
 from app.components.label_filter import choose_filter, told_counts
 from app.components.label_help import render_guidelines, show_help
 from app.components.label_keys import hear_keys
-from app.components.label_place import PLACE, Place, go_to, place
+from app.components.label_place import Place, arrive, go_to, place
 from app.components.label_queue import QUEUE, Queue, first_of, open_queue
 from app.components.label_scale import SCALES, Scale
 from app.components.label_turns import NOTE_KEY, Look, render_turns, turn_key
@@ -45,8 +46,8 @@ def render() -> None:
         st.page_link(routes.HOME, label="Load an example set", icon=":material/download:")
         st.page_link(routes.CONVERSATIONS, label="Type in or import", icon=":material/add:")
         return
-    QUEUE.clear()  # the page was opened anew: so is the queue, and the address says where
-    PLACE.clear()
+    QUEUE.clear()  # the page was opened anew: so is the queue
+    arrive()
     _desk(user)
 
 
@@ -60,6 +61,7 @@ def _desk(user: User) -> None:
             filter = choose_filter(user, project)
             queue = open_queue(filter, user.id)
             markdown, beside = _views(project)
+            render_export(filter, user_id=user.id, count=len(queue.ids))
             st.space("stretch")
             _neighbours(settings)
         show_failure()
@@ -100,7 +102,6 @@ def _look(here: Place, user: User, scale: Scale, settings: UserSettings, markdow
     asked = here.turn
     return Look(
         user=user,
-        conversation_id=here.conversation_id,
         scale=scale,
         settings=settings,
         focus=asked if asked is not None and 0 <= asked < len(turns) else first_unscored(turns),

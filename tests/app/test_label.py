@@ -21,8 +21,12 @@ def button(app: AppTest, label: str):
 
 def press(app: AppTest, value: float, *, among: str = "turn.") -> AppTest:
     """Click the button that gives this score to the marked turn."""
-    given = (b for b in app.button if b.key and b.key.startswith(among))
-    return next(b for b in given if b.key.endswith(f".{value}")).click().run()
+    given = ((b, b.key or "") for b in app.button)
+    return (
+        next(b for b, key in given if key.startswith(among) and key.endswith(f".{value}"))
+        .click()
+        .run()
+    )
 
 
 def scores(database: Database, conversation_id: int) -> list[float | None]:
@@ -211,8 +215,8 @@ def test_another_scale_offers_other_choices_and_changes_no_stored_number(
     commands.change_project_settings(database, {"scale": scale})
     data.refresh()
     app = open_page(routes.LABEL, conversation=conversation_ids[2])
-    offered = [b for b in app.button if b.key and b.key.startswith("turn.") and ".keys." in b.key]
-    assert [float(b.key.split(".keys.")[1]) for b in offered] == values
+    keys = [b.key or "" for b in app.button if (b.key or "").startswith("turn.")]
+    assert [float(key.split(".keys.")[1]) for key in keys if ".keys." in key] == values
     assert (scores(database, conversation_ids[0]), queries.score_events(database)) == before
     press(app, 0.75 if 0.75 in values else 1.0)
     assert told in badges(app)[0]

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -56,6 +57,16 @@ class AppServer:
             else:
                 return
         raise AssertionError((self._settings.home / "server.log").read_text())
+
+    def freeze(self) -> None:
+        """Keep its connections open, and answer nothing."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Go on where `freeze` stopped it."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """End the web process the hard way, as a crash would."""

@@ -92,13 +92,10 @@ def _score_a_conversation(page: Page, server: AppServer, database: Database) -> 
     user = queries.local_user(database)
     (row,) = queries.conversation_rows(database, ConversationFilter(scored="none"), user_id=user.id)
     page.goto(f"{server.url}/label?conversation={row.id}")
-    expect(page.get_by_text("not scored").first).to_be_visible(timeout=15_000)
-    expect(page.get_by_role("button", name="Done")).to_be_visible()
-    page.wait_for_timeout(1000)  # the last of the page's keys wake up
+    expect(page.get_by_text("Keys are awake")).to_be_visible(timeout=15_000)
     for turn in range(row.turns):
         page.keyboard.press(str(9 - turn))
-        expect(page.get_by_text("saved")).to_have_count(turn + 1, timeout=15_000)
-        page.wait_for_timeout(400)  # the next turn takes over the keys
+    expect(page.get_by_text("saved")).to_have_count(row.turns, timeout=15_000)
     scored = queries.conversation(database, row.id)
     values = [[score.value for score in message.scores] for message in scored.assistant_messages]
     assert values == [[(9 - turn) / 10] for turn in range(row.turns)]
