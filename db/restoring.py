@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn, cast
 
-from sqlalchemy import func, select, update
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.orm import Session
 
 from db.archive import DATABASE, KEPT_SUFFIXES, MANIFEST, VERSION
 from db.copying import copy_rows
 from db.engine import Database, open_database
 from db.enums import ImportState, RunStatus
 from db.errors import ConflictError, DataError, SettingsError, StorageError
-from db.models import ConversationTable, ImportTable, RunTable
+from db.models import ConversationTable, ImportTable, RunTable, SessionTable, UserTable
 from db.settings import Settings
 
 _SQLITE_MARK = b"SQLite format 3\x00"
@@ -44,7 +45,8 @@ def restore(settings: Settings, file: Path) -> Restored:
 
     Everything is checked before anything is put in place: names that lead elsewhere, links, kinds
     of files that an archive does not hold (pickles above all), hashes, and the database itself.
-    Runs and imports that were under way when it was made are marked as stopped.
+    Runs and imports that were under way when it was made are marked as stopped. Nobody may sign in
+    until they are let in here.
 
     Args:
         settings: Where to put it; DATABASE_URL may name PostgreSQL.
@@ -67,6 +69,7 @@ def restore(settings: Settings, file: Path) -> Restored:
         try:
             with source.session() as session:
                 _end_what_was_under_way(session)
+                _let_nobody_in(session)
             restored = _counts(source)
             _put_in_place(settings, work, source)
         finally:
@@ -228,7 +231,7 @@ def _checked(file: Path) -> Path:
     return file
 
 
-def _end_what_was_under_way(session: Any) -> None:
+def _end_what_was_under_way(session: Session) -> None:
     """No process of another machine is here; and nothing starts by itself."""
     session.execute(
         update(RunTable)
@@ -251,6 +254,12 @@ def _end_what_was_under_way(session: Any) -> None:
         )
         .values(state=ImportState.CANCELLED, process="")
     )
+
+
+def _let_nobody_in(session: Session) -> None:
+    """Who may sign in here is not for whoever made the file to say."""
+    session.execute(update(UserTable).values(may_sign_in=False))
+    session.execute(delete(SessionTable))
 
 
 def _put_in_place(settings: Settings, work: Path, source: Database) -> None:

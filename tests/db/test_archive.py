@@ -16,7 +16,7 @@ from db import commands, queries
 from db.archive import MANIFEST, write_archive
 from db.backup import backup
 from db.engine import Database, open_database
-from db.enums import RunStatus
+from db.enums import RunStatus, UserRole
 from db.errors import ConflictError, DataError, EveryTurnError, SettingsError, StorageError
 from db.records import Conversation, ConversationFilter, Score
 from db.restoring import Restored, restore
@@ -138,6 +138,19 @@ def test_who_is_signed_in_stays_behind(project: Database, tmp_path: Path) -> Non
     write_archive(project, tmp_path / "project.zip")
     with zipfile.ZipFile(tmp_path / "project.zip") as archive:
         assert b"5ec7e7" not in archive.read("everyturn.db")
+
+
+def test_whoever_made_a_file_lets_nobody_in_where_it_is_opened(
+    project: Database, elsewhere: Settings, tmp_path: Path
+) -> None:
+    commands.admit_person(project, "mallory@example.com", role=UserRole.ADMIN, password=None)
+    file = tmp_path / "copy.db"
+    backup(project, file)
+    restore(elsewhere, file)
+    opened = open_database(elsewhere)
+    assert queries.admitted_user(opened, "mallory@example.com") is None
+    assert not any(person.may_sign_in for person in queries.people(opened))
+    opened.close()
 
 
 def test_an_archive_never_replaces_the_database(project: Database) -> None:
