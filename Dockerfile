@@ -1,10 +1,11 @@
 # EveryTurn with its embedded model.
 #
 #   docker build -t everyturn .
+#   docker run --rm -it -v everyturn:/data everyturn python -m db user add YOUR-NAME --admin
 #   docker run --rm --init -p 127.0.0.1:8501:8501 -v everyturn:/data everyturn
 #
-# then open http://127.0.0.1:8501. Publish the port to 127.0.0.1 only, as above: whoever reaches
-# it can read and change everything.
+# then open http://127.0.0.1:8501 and sign in. A container cannot know who reaches its port, so it
+# serves nothing until somebody may sign in (docs/team.md).
 #
 # pip takes torch's usual Linux build, which brings CUDA along (several GB). For an NVIDIA GPU add
 # `--gpus all` to `docker run`. Without a GPU a much smaller image comes from torch's CPU index,
@@ -53,5 +54,5 @@ HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --retries=3 \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8501/_stcore/health', timeout=4)"]
 
 ENTRYPOINT ["sh", "docker/start.sh"]
-# 0.0.0.0 is the container's own network; what reaches it is decided by -p.
+# 0.0.0.0 is the container's own network. What reaches it is decided by -p; whoever does, signs in.
 CMD ["streamlit", "run", "app/main.py", "--server.address=0.0.0.0", "--server.port=8501"]

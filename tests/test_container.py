@@ -1,10 +1,13 @@
 """What the container does before it becomes the web app; the image itself needs a Docker engine."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from app.sign_in_ways import _is_loopback
 
 ROOT = Path(__file__).parents[1]
 
@@ -69,3 +72,15 @@ def test_the_image_runs_without_root_and_keeps_its_data_in_a_volume() -> None:
 def test_nobody_s_data_gets_into_the_image() -> None:
     left_out = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
     assert {"data", ".git", ".venv"} <= set(left_out)
+
+
+def test_the_image_listens_where_nobody_is_served_without_sign_in() -> None:
+    command = (ROOT / "Dockerfile").read_text("utf-8").splitlines()[-1]
+    options = dict(option.split("=") for option in json.loads(command.removeprefix("CMD "))[3:])
+    assert not _is_loopback(options["--server.address"])
+
+
+def test_secrets_get_neither_into_the_image_nor_into_git() -> None:
+    for name in (".dockerignore", ".gitignore"):
+        lines = (ROOT / name).read_text("utf-8").splitlines()
+        assert ".streamlit/secrets.toml" in [line.lstrip("/") for line in lines]
