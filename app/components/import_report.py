@@ -8,12 +8,12 @@ from db.records import ImportIssue, ImportReport, IssueOutcome
 _OUTCOMES = {
     IssueOutcome.SKIPPED: "left out",
     IssueOutcome.REPAIRED: "repaired",
-    IssueOutcome.FLAGGED: "look at it",
+    IssueOutcome.FLAGGED: "doubtful",
     IssueOutcome.MERGED: "merged",
 }
 
-_ROW_PX = 52  # two lines of text
-_ROWS_SHOWN = 6
+_READ = 8
+"""So many remarks are spread out to be read; the rest is for those who look for it."""
 
 
 def render_figures(report: ImportReport) -> None:
@@ -47,21 +47,13 @@ def render_issues(report: ImportReport) -> None:
         issues.sort(key=lambda issue: order.index(issue.outcome))
         rows = sum(issue.count for issue in issues)
         st.markdown(f"**{counted(rows, 'row')} with a remark**")
-        st.dataframe(
-            [_line(issue, several=several) for issue in issues],
-            hide_index=True,
-            row_height=_ROW_PX,
-            height=min(38 + _ROW_PX * len(issues), 38 + _ROW_PX * _ROWS_SHOWN),
-            column_config={
-                "": st.column_config.TextColumn(width=70),
-                "File": st.column_config.TextColumn(width=110),
-                "Rows": st.column_config.TextColumn(width=90),
-                "Field": st.column_config.TextColumn(width=120),
-                "Reason": st.column_config.TextColumn(width=270 if several else 300),
-                "What to do": st.column_config.TextColumn(width=260 if several else 300),
-            },
-            alt="What became of rows: outcome, row, field, reason and what to do",
-        )
+        lines = [_line(issue, several=several) for issue in issues]
+        texts = [{head: plain(cell) for head, cell in line.items()} for line in lines[:_READ]]
+        told = "What became of rows: outcome, row, field, reason and what to do"
+        st.table(texts, border="horizontal", hide_index=True, alt=told)
+        if len(lines) > _READ:
+            with st.expander(f"All {counted(len(lines), 'remark')}"):
+                st.dataframe(lines, hide_index=True, alt=told)
     for words in in_words:
         st.caption(plain(words))
 
@@ -69,7 +61,7 @@ def render_issues(report: ImportReport) -> None:
 def _line(issue: ImportIssue, *, several: bool) -> dict[str, str]:
     file = {"File": issue.file} if several else {}
     return {
-        "": _OUTCOMES[issue.outcome],
+        "Row was": _OUTCOMES[issue.outcome],
         **file,
         "Rows": _rows(issue),
         "Field": issue.field,

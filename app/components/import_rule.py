@@ -49,7 +49,7 @@ def render_rule(found: Detection, rule: ScoreRule, *, key: str) -> ScoreRule | N
     for seen in found.scores:
         scale = rule.scale(seen.scale.name) or seen.scale
         st.markdown(_words(seen, scale))
-    with st.expander("Correct it", icon=":material/tune:"), st.form(key, border=False):
+    with st.expander("Correct the scales", icon=":material/tune:"), st.form(key, border=False):
         for column, (head, about) in zip(st.columns(_WIDTHS), _HEADS, strict=True):
             column.markdown(f"**{head}**" if head else "", help=about or None)
         scales = tuple(

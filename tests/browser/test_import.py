@@ -81,7 +81,7 @@ def _drop(page: Page, server: AppServer, file: Path) -> None:
 
 
 def _correct_the_scale(page: Page) -> None:
-    page.get_by_text("Correct it").click()
+    page.get_by_text("Correct the scales").click()
     field = page.get_by_label("helpfulness: best value")
     field.fill("10")
     field.press("Tab")
