@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from uuid import uuid4
 
 import streamlit as st
 
@@ -14,6 +15,7 @@ from app.routes import (
 )
 
 _TURN_PARAM = "turn"
+_START_PARAM = "start"
 MODE_PARAM = "mode"
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -43,6 +45,21 @@ def open_import(import_id: int | None) -> None:
 def from_run_id() -> int | None:
     """Return the run that the launch page is to begin from, if any."""
     return _number(FROM_RUN_PARAM)
+
+
+def start_token() -> str:
+    """Return what names this intention to start a run; the address gets it where it has none.
+
+    So a reload, a copied tab and a press on Back mean the same start as before.
+    """
+    if _START_PARAM not in st.query_params:
+        renew_start_token()
+    return st.query_params[_START_PARAM]
+
+
+def renew_start_token() -> None:
+    """Let the next start be another one."""
+    _put(_START_PARAM, uuid4().hex)
 
 
 def compared_ids() -> list[int]:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Generic, TypeVar
-from uuid import uuid4
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -42,9 +41,6 @@ class Slot(Generic[T]):
         """Go back to the default."""
         st.session_state.pop(self.key, None)
 
-
-LAUNCH_TOKEN: Slot[str] = Slot("launch.token", lambda: uuid4().hex)
-"""Names one intention to start a run, so that two clicks make one run."""
 
 ARRIVED_AT: Slot[datetime] = Slot("runs.arrived_at", lambda: datetime.now(UTC))
 """Since when this session looks on: runs that end later are news to it."""

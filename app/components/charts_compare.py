@@ -9,8 +9,8 @@ from app.components.live_figure import fit_steps, line, live_figure
 from app.components.palette import turn_colour, turn_marker
 
 CURVES = (
-    ("signal", "Is it learning?", "change × advantage, nats per token",
-     "Higher is better: the replies have moved further as the scores ask. Compare runs on the same "
+    ("signal", "Is it learning?", "nats per token",
+     "Change of the log-probability × advantage. Higher is better: the replies have moved further as the scores ask. Compare runs on the same "
      "data only."),
     ("kl", "KL to the old policy", "nats per token",
      "How far each model has moved from where it began. At the same height above, less is better."),

@@ -1,11 +1,11 @@
 """Charts of what the run was asked and what has moved: learning curve, heat map, signals."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from app.components.charts import Chart, first_to_last, signed
 from app.components.columns import Points
 from app.components.format import counted
-from app.components.learning import Movement, TurnPlace, last_epoch, of_epoch
+from app.components.learning import STILL, Movement, TurnPlace, last_epoch, of_epoch
 from app.components.live_figure import (
     beside_each_other,
     fit_steps,
@@ -63,20 +63,25 @@ def heat_chart(cells: Mapping[TurnPlace, Movement], whose: str = "all conversati
     """Return the change by turn position and epoch: replies to favour beside replies to avoid."""
     epochs = sorted({epoch for _, epoch in cells if epoch})
     turns = sorted({turn for turn, _ in cells})
-    panels = {
-        "to favour": [[_cell(cells, t, e).favour_change for e in epochs] for t in turns],
-        "to avoid": [[_cell(cells, t, e).avoid_change for e in epochs] for t in turns],
+    movements = [[cells.get((turn, epoch), STILL) for epoch in epochs] for turn in turns]
+    every = {
+        "to favour": [[moved.favour_change for moved in row] for row in movements],
+        "to avoid": [[moved.avoid_change for moved in row] for row in movements],
     }
-    known = [z for rows in panels.values() for row in rows for z in row if z is not None]
+    panels = {name: rows for name, rows in every.items() if _known(rows)}
+    known = [z for rows in panels.values() for z in _known(rows)]
     figure = live_figure("turn")
     cells_axis = {"showgrid": False, "zeroline": False}
-    left, right = (
+    axes = [
         x_axis(f"epoch · replies {name}", **_ticks(len(epochs)), **cells_axis) for name in panels
-    )
-    beside_each_other(figure, left, right)
+    ]
+    if len(axes) == 2:
+        beside_each_other(figure, *axes)
+    elif axes:
+        figure.layout["xaxis"] = axes[0]
     figure.layout["yaxis"] |= {"autorange": "reversed", **_ticks(len(turns)), **cells_axis}
     few = len(epochs) * len(turns) <= MOST_LABELLED_CELLS
-    for axis, (name, rows) in zip(("x", "x2"), panels.items(), strict=True):
+    for axis, (name, rows) in zip(("x", "x2"), panels.items(), strict=False):
         figure.traces.append(
             {
                 "type": "heatmap",
@@ -162,8 +167,8 @@ def signals_chart(first: Mapping[TurnPlace, TurnMetric]) -> Chart:
     )
 
 
-def _cell(cells: Mapping[TurnPlace, Movement], turn: int, epoch: int) -> Movement:
-    return cells.get((turn, epoch), Movement())
+def _known(rows: Sequence[Sequence[float | None]]) -> list[float]:
+    return [z for row in rows for z in row if z is not None]
 
 
 def _ticks(number: int) -> dict[str, int]:

@@ -34,6 +34,7 @@ function themed(element) {
   };
   return {
     background: read("background-color"),
+    data: { heatmap: [{ textfont: { color: text } }] },
     layout: {
       font: { family: read("font"), size: 12, color: text },
       paper_bgcolor: "rgba(0, 0, 0, 0)",
@@ -89,7 +90,8 @@ async function draw(host) {
   host.setAttribute("role", "figure");
   host.setAttribute("aria-label", alt);
   host.config ??= configuration(Plotly, host);
-  const template = { layout: themed(host).layout };
+  const { data: defaults, layout: look } = themed(host);
+  const template = { data: defaults, layout: look };
   const whole = { ...layout, autosize: true, uirevision: scope, template };
   await Plotly.react(host, data, whole, host.config);
 }

@@ -4,6 +4,7 @@ import streamlit as st
 
 from app import run_files
 from app.components.config_form import display, label_of
+from app.components.errors import capitalised
 from app.components.format import plain
 from app.components.run_actions import may_act, run_again
 from db.enums import ErrorKind
@@ -45,7 +46,7 @@ def show_failed(run: Run, config: TrainConfig, took: str) -> None:
         config: Its settings.
         took: " after 3 min", or nothing.
     """
-    what, _, details = run.error_text.partition("\n")
+    what, _, details = capitalised(run.error_text).partition("\n")
     kind = run.error_kind or ErrorKind.UNEXPECTED
     where = f"It was at {run.progress:.0%}"
     if run.message:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app import data, launch_again, routes, state
+from app import address, data, launch_again, routes
 from app.components.config_form import changes, settings_form
 from app.components.errors import show_error
 from app.components.format import counted, plain
@@ -95,6 +95,7 @@ def _asked_again() -> Again | None:
 
 def _start(conversations: Sequence[Conversation], config: TrainConfig, *, blocked: bool) -> None:
     """Ask for a name and start; the same form started twice is one run."""
+    address.start_token()  # from the first look on, so that a copied tab has it too
     suggestion = f"{config.preset} on {counted(len(conversations), 'conversation')}"
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     typed = left.text_input("Name of the run", placeholder=suggestion, max_chars=100)
@@ -121,15 +122,15 @@ def _start(conversations: Sequence[Conversation], config: TrainConfig, *, blocke
         )
     except EveryTurnError as error:
         show_error(error)
-        state.LAUNCH_TOKEN.clear()  # the next click is a new try, not the run that failed
+        address.renew_start_token()  # the next click is a new try, not the run that failed
         return
     st.toast(f"{plain(run.name)} is on its way.", icon=":material/rocket_launch:")
     st.switch_page(routes.RUN, query_params={routes.RUN_PARAM: str(run.id)})
 
 
 def _token(name: str, ids: list[int], config: TrainConfig) -> str:
-    """Return a token for this form as it stands in this visit of the page."""
-    form = json.dumps([state.LAUNCH_TOKEN.get(), name, ids, config.to_json()])
+    """Return a token for this form as it stands under this address."""
+    form = json.dumps([address.start_token(), name, ids, config.to_json()])
     return hashlib.sha256(form.encode()).hexdigest()
 
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app import address, data, routes, run_files, state
+from app import address, data, routes, run_files
 from app.components.errors import show_error, show_failure
 from app.components.held_out import held_out_line
 from app.components.run_charts import run_charts
@@ -19,8 +19,6 @@ from trainer.errors import ConfigError
 
 def render() -> None:
     """Draw the page."""
-    # Whoever sees a run has started it: the next visit of the launch page means another one.
-    state.LAUNCH_TOKEN.clear()
     run_id = address.run_id()
     if run_id is None:
         _nothing("This page shows one run. Choose it from the list.")
@@ -68,7 +66,7 @@ def _live(drawn: Run, config: TrainConfig) -> None:
         run_charts(run, metrics, config, run_files.titles(run))
     elif not live:
         st.info("This run ended before it measured anything.", icon=":material/show_chart:")
-    else:
+    elif run.status.has_process:
         st.info(
             "The first figures arrive after the first pass through the model; this page updates "
             "by itself. You can close it: the run does not need it.",

@@ -91,17 +91,14 @@ def _live_figures(drawn: Run) -> None:
 
 
 def _figures(run: Run) -> None:
+    if run.status is RunStatus.QUEUED:
+        _waiting(run)
+        return
     status, middle, when = st.columns([3, 2, 2], vertical_alignment="center")
     with status:
         status_badge(run.status)
         if run.status in (RunStatus.RUNNING, RunStatus.STOPPING):
             st.progress(shown_progress(run), text=progress_text(run))
-        elif run.status is RunStatus.QUEUED:
-            st.caption(f"number {(data.queue_position(run.id) or 0) + 1} in the queue")
-    if run.status is RunStatus.QUEUED:
-        with middle:
-            waiting_actions(run)
-        return
     with middle:
         _learning(run)
     with when:
@@ -109,6 +106,15 @@ def _figures(run: Run) -> None:
         spent = run_time_s(run)
         took = f"  \ntook {duration(spent)}" if run.ended_at and spent is not None else ""
         st.caption(f"{ago(at)}{took}", help=exact_time(at))
+
+
+def _waiting(run: Run) -> None:
+    status, actions = st.columns([2, 5], vertical_alignment="center")
+    with status:
+        status_badge(run.status)
+        st.caption(f"number {(data.queue_position(run.id) or 0) + 1} in the queue")
+    with actions:
+        waiting_actions(run)
 
 
 def _learning(run: Run) -> None:

@@ -171,6 +171,13 @@ def test_the_heat_map_of_one_conversation_is_that_of_its_rows():
     assert cells_of(rows) == learned(rows).cells()
 
 
+def test_a_heat_map_of_one_kind_of_replies_has_one_panel():
+    rows = [turn_row(0, 0, 0, advantage=-1.0), turn_row(1, 0, 0, advantage=-1.0)]
+    chart = heat_chart(learned(rows).cells())
+    assert [t.uid for t in drawn(chart)] == ["to avoid"]
+    assert "xaxis2" not in chart.figure.layout
+
+
 def test_the_heat_map_waits_for_a_second_epoch():
     assert "comes with epoch 2" in heat_chart(learned([turn_row(0, 0, 0)]).cells()).instead
 

@@ -98,6 +98,22 @@ def test_two_clicks_make_one_run_and_a_changed_form_makes_another(
     assert [run.config["epochs"] for run in queries.runs(database)] == [7, 3]
 
 
+def test_the_same_address_in_two_tabs_starts_one_run_and_a_new_visit_another(
+    open_page, database, conversation_ids
+):
+    page = open_page(routes.LAUNCH)
+    token = page.query_params["start"]
+    button(page, "Start the run").click().run()
+    copied = open_page(routes.LAUNCH, start=token)
+    button(copied, "Start the run").click().run()
+    assert not copied.exception
+    assert [page.query_params["run"], copied.query_params["run"]] == ["1", "1"]
+    assert len(queries.runs(database)) == 1
+    afresh = open_page(routes.LAUNCH)
+    button(afresh, "Start the run").click().run()
+    assert len(queries.runs(database)) == 2
+
+
 def test_equal_scores_block_the_start_and_say_why(open_page, database, conversation_ids):
     commands.delete_conversations(database, conversation_ids[1:])
     user = queries.local_user(database)
