@@ -57,7 +57,7 @@ def _desk(user: User) -> None:
     project, settings = data.project_settings(), data.user_settings(user_id=user.id)
     scale = SCALES[project.scale]
     with shown(), reading_page(PAGE_WIDTH):
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
             filter = choose_filter(user, project)
             queue = open_queue(filter, user.id)
             markdown, beside = _views(project)
