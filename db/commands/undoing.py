@@ -14,7 +14,7 @@ from db.commands.changing import apply
 from db.commands.counting import recount
 from db.engine import Database
 from db.models import EventTable
-from db.queries.labelling import score_event
+from db.queries.labelling import is_first_hand, score_event
 from db.records import ScoreEvent
 
 
@@ -102,7 +102,7 @@ def _standing(user_id: int, *, of_undos: bool) -> list[ColumnElement[bool]]:
                 change.user_id == user_id,
                 change.undoable,
                 ~change.adjudicates,
-                change.undoes_id.is_(None),
+                is_first_hand(change.undoes_id.expression),
             )
             .scalar_subquery()
         )

@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import pairwise
 from statistics import median
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import ColumnElement, and_, func, select
 
 from db.engine import Database
 from db.enums import ReviewState, Role
@@ -29,6 +29,15 @@ PAUSE_S = 300.0
 
 _PACE_SCORES = 60
 """So many of the latest scores tell the pace."""
+
+
+def is_first_hand(undoes_id: ColumnElement[int | None]) -> ColumnElement[bool]:
+    """Return the condition that a change is neither an undo nor a redo.
+
+    SQLite would answer `IS NULL` with the index of a column that nearly every row leaves empty;
+    an expression leads it to the user's own rows.
+    """
+    return func.coalesce(undoes_id, 0) == 0
 
 
 def has_turns(db: Database) -> bool:
@@ -103,18 +112,17 @@ def queue_counts(db: Database, filter: ConversationFilter, *, user_id: int) -> Q
 
     The filter's own review state does not count: all four are told.
     """
-    found = matching(replace(filter, review=None), user_id).subquery()
     mine = and_(ReviewTable.conversation_id == ConversationTable.id, ReviewTable.user_id == user_id)
     state = func.coalesce(ReviewTable.state, ReviewState.OPEN)
     statement = (
-        select(
+        matching(replace(filter, review=None), user_id)
+        .outerjoin(ReviewTable, mine)
+        .with_only_columns(
             state,
             func.count(),
             func.sum(ConversationTable.turns),
             func.sum(func.coalesce(ReviewTable.scored_turns, 0)),
         )
-        .join(found, found.c.id == ConversationTable.id)
-        .outerjoin(ReviewTable, mine)
         .group_by(state)
     )
     conversations = dict.fromkeys(ReviewState, 0)
@@ -177,14 +185,16 @@ def pace(db: Database, *, user_id: int, since: datetime) -> Pace:
     """Return how many turns this user has scored since a moment, and how fast of late."""
     by_hand = [
         EventTable.user_id == user_id,
-        EventTable.message_id.is_not(None),
         EventTable.new_value.is_not(None),
         EventTable.undoable,
-        EventTable.undoes_id.is_(None),
+        is_first_hand(EventTable.undoes_id.expression),
         ~EventTable.adjudicates,
     ]
     latest = (
-        select(EventTable.at).where(*by_hand).order_by(EventTable.id.desc()).limit(_PACE_SCORES)
+        select(EventTable.at)
+        .where(*by_hand, EventTable.message_id.is_not(None))
+        .order_by(EventTable.id.desc())
+        .limit(_PACE_SCORES)
     )
     today = select(func.count(EventTable.message_id.distinct())).where(
         *by_hand, EventTable.at >= since

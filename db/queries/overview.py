@@ -3,14 +3,12 @@
 from sqlalchemy import ScalarSelect, func, select
 
 from db.engine import LOCAL_USER, Database
-from db.enums import ArtifactKind, Role, RunStatus
+from db.enums import ArtifactKind, RunStatus
 from db.errors import NotFoundError
 from db.models import (
     ArtifactTable,
     ConversationTable,
-    MessageTable,
     RunTable,
-    ScoreTable,
     UserTable,
 )
 from db.records import Overview, User
@@ -32,20 +30,19 @@ def local_user(db: Database) -> User:
 def overview(db: Database) -> Overview:
     """Return the numbers of the home page (one query)."""
     open_conversations = select(func.count()).where(ConversationTable.archived.is_(False))
-    turns = (
-        select(func.count())
-        .select_from(MessageTable)
-        .join(ConversationTable, ConversationTable.id == MessageTable.conversation_id)
-        .where(ConversationTable.archived.is_(False), MessageTable.role == Role.ASSISTANT)
-    )
-    scored = select(ScoreTable.message_id).where(ScoreTable.message_id == MessageTable.id).exists()
+    counted = select(
+        func.coalesce(func.sum(ConversationTable.turns), 0),
+    ).where(ConversationTable.archived.is_(False))
+    scored = select(
+        func.coalesce(func.sum(ConversationTable.scored_turns), 0),
+    ).where(ConversationTable.archived.is_(False))
     active = [status for status in RunStatus if not status.has_ended]
     counts: list[ScalarSelect[int]] = [
         statement.scalar_subquery()
         for statement in (
             open_conversations,
-            turns,
-            turns.where(scored),
+            counted,
+            scored,
             select(func.count()).select_from(RunTable),
             select(func.count()).select_from(RunTable).where(RunTable.status.in_(active)),
             select(func.count())
