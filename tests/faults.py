@@ -1,6 +1,7 @@
 """Faults that a run is made to suffer: hooks for the forks of `tests.forking`."""
 
 import errno
+import itertools
 import os
 import signal
 import time
@@ -23,6 +24,13 @@ CHATTER_BYTES = 10_000_000
 def slow() -> None:
     """Take a moment for each pass, so that a test comes in between."""
     _before(BatchRunner, "run", lambda *_, **__: time.sleep(0.1))
+
+
+def slow_pass() -> None:
+    """Take so long for the tenth step's pass that nobody can wait for its end."""
+    passes = itertools.count(1)
+    waits = {10: 60.0}
+    _before(BatchRunner, "run", lambda *_, **__: time.sleep(waits.get(next(passes), 0.0)))
 
 
 def no_space() -> None:
@@ -73,6 +81,7 @@ def _before(owner: Any, name: str, first: Callable[..., None]) -> None:
 
 HOOKS: dict[str, Callable[[], None]] = {
     "slow": slow,
+    "slow pass": slow_pass,
     "no space": no_space,
     "chatty": chatty,
     "stubborn": stubborn,

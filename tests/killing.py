@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import trainer.engine.training
-import trainer.export
+import trainer.export.adapter
 import trainer.runs.metric_files
 from trainer.engine.gradients import BatchRunner
 from trainer.engine.optimizer import Optimizer
@@ -77,7 +77,9 @@ PLACES: dict[str, Hook] = {
     "after-an-optimiser-step": partial(kill_around, Optimizer, "step", 5),
     "checkpoint-half-written": partial(kill_around, trainer.engine.training, "write_state", 2),
     "old-checkpoint-half-deleted": kill_while_an_old_checkpoint_is_deleted,
-    "adapter-half-written": partial(kill_around, trainer.export, "write_text", 1, before=True),
+    "adapter-half-written": partial(
+        kill_around, trainer.export.adapter, "write_text", 1, before=True
+    ),
 }
 """Where the first process of a run dies."""
 

@@ -22,7 +22,7 @@ from trainer.data.turns import (
 )
 from trainer.engine.client import TrainingClient
 from trainer.errors import BadDataError, CheckpointError, NotFiniteError
-from trainer.export import write_adapter
+from trainer.export.adapter import write_adapter
 from trainer.held_out import Judge
 from trainer.plan import Step, make_plan
 from trainer.runs.checkpoint import (

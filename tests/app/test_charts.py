@@ -353,7 +353,7 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-@pytest.mark.parametrize("colour", {*palette.TURN_COLOURS, palette.NEUTRAL})
+@pytest.mark.parametrize("colour", [*palette.TURN_COLOURS, palette.NEUTRAL])
 def test_colours_can_be_told_from_a_white_and_from_a_black_page(colour: str):
     light = 1.05 / (luminance(colour) + 0.05)
     dark = (luminance(colour) + 0.05) / (luminance("#0e1117") + 0.05)

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(540)]
 
 POINTS = """() => {
     const charts = [...document.querySelectorAll('.js-plotly-plot')];
-    return charts.reduce((n, c) => n + c.data.reduce((m, t) => m + (t.x || []).length, 0), 0);
+    return charts.reduce((n, c) => n + (c.calcdata || []).reduce((m, t) => m + t.length, 0), 0);
 }"""
 """How many points the page's charts show."""
 

@@ -251,3 +251,26 @@ def test_a_run_that_hears_nothing_is_asked_then_terminated_then_killed(
     assert_nothing_lost(database, ended_run)
     remove_run(database, run.id)
     assert not folder_of(database, run).path.exists()
+
+
+def test_a_run_told_to_end_twice_ends_at_once_and_goes_on_from_its_last_checkpoint(
+    database: Database, conversation_ids: list[int], tiny_llama: Path, forked: ForkedRuns
+) -> None:
+    forked.hook = ("tests.faults", "slow pass")
+    config = config_for(tiny_llama, batch_conversations=1)
+    run = launch(database, conversation_ids, config, "impatient")
+    run = wait_for(database, run.id, has_steps(database, 9))  # one behind the epoch's checkpoint
+    assert run.pid is not None
+    for _ in range(2):
+        os.kill(run.pid, signal.SIGTERM)
+        time.sleep(0.2)
+    assert_gone(run.pid)
+    run = wait_for(database, run.id, ended)
+    assert (run.status, run.error_kind) == (RunStatus.STOPPED, None)
+    assert_nothing_lost(database, run)
+    forked.hook = None
+    resume_run(database, run.id)
+    run = wait_for(database, run.id, ended)
+    assert run.status is RunStatus.FINISHED
+    attempts = [row.attempt for row in queries.step_metrics(database, run.id)]
+    assert attempts == [1] * 8 + [2] * 8
