@@ -1,7 +1,6 @@
 """The process behind `python -m trainer serve`: one server a home, found by its file, ended politely."""
 
 import asyncio
-import json
 import os
 import secrets
 import time
@@ -19,6 +18,7 @@ from db.errors import ConflictError
 from db.settings import Settings
 from trainer.errors import ConfigError
 from trainer.runs.process import own_machine, own_start_time
+from trainer.serving.address import Address, announced
 from trainer.serving.app import make_app
 from trainer.serving.model import ServedModel
 
@@ -80,7 +80,16 @@ def serve(settings: Settings, options: ServeOptions, report: Report) -> None:
         url = f"http://{HOST}:{socket.getsockname()[1]}"
         about = {"pid": os.getpid(), "idle_timeout_s": options.idle_timeout_s}
         server = _Server(make_app(model, token, about), model, options.idle_timeout_s)
-        with _announced(settings, model, url, token):
+        address = Address(
+            url=url,
+            token=token,
+            base_model=model.base_model,
+            device=model.device,
+            pid=os.getpid(),
+            process_started_at=own_start_time(),
+            machine=own_machine(),
+        )
+        with announced(settings, address):
             report(f"{model.base_model} answers on {url}/v1 ({model.device}).")
             if options.token is None and TOKEN_VARIABLE not in os.environ:
                 report(f"Token: {token}")
@@ -147,28 +156,3 @@ def _only_one(settings: Settings) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-@contextmanager
-def _announced(settings: Settings, model: ServedModel, url: str, token: str) -> Iterator[None]:
-    """Tell the owner's other programs, and nobody else, how to reach the server."""
-    path = settings.serve_file
-    about = {
-        "url": url,
-        "token": token,
-        "pid": os.getpid(),
-        "process_started_at": own_start_time(),
-        "machine": own_machine(),
-        "base_model": model.base_model,
-        "device": model.device,
-    }
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(about, file)
-    temporary.rename(path)
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)

@@ -16,6 +16,7 @@ from db.settings import Settings
 from tests.forking import Forks
 from trainer.__main__ import main
 from trainer.runs.process import is_alive
+from trainer.serving.address import read_address
 
 Start = Callable[..., tuple[int, dict[str, Any]]]
 
@@ -77,7 +78,9 @@ def test_a_signal_ends_replies_with_a_word_and_the_process_at_once(
     pid, about = start()
     stream = tell(client_of(about), stream=True, max_tokens=900, temperature=1.0, n=8)
     next(iter(stream))
-    os.kill(pid, signal.SIGTERM)
+    address = read_address(settings)
+    assert address is not None
+    address.ask_to_leave()
     with pytest.raises(openai.APIError, match="the model has left the device"):
         for _ in stream:
             pass
@@ -106,10 +109,12 @@ def test_a_second_server_of_a_home_is_refused_in_words(
 def test_a_killed_server_leaves_room_for_the_next(
     start: Start, forks: Forks, settings: Settings
 ) -> None:
-    pid, about = start()
-    os.kill(pid, signal.SIGKILL)
+    pid, _ = start()
+    address = read_address(settings)
+    assert address is not None and address.pid == pid
+    address.ask_to_leave(force=True)
     assert forks.wait(pid) == -signal.SIGKILL
-    assert not is_alive(pid, about["process_started_at"])
+    assert read_address(settings) is None  # the file is still there, and nobody behind it
     settings.serve_file.unlink()
     _, about = start()
     assert tell(client_of(about), max_tokens=1).choices
