@@ -28,9 +28,13 @@ def slow() -> None:
 
 def slow_pass() -> None:
     """Take so long for the tenth step's pass that nobody can wait for its end."""
-    passes = itertools.count(1)
-    waits = {10: 60.0}
-    _before(BatchRunner, "run", lambda *_, **__: time.sleep(waits.get(next(passes), 0.0)))
+    steps = itertools.count(1)
+
+    def wait(*_: Any, backward: bool) -> None:
+        if backward and next(steps) == 10:
+            time.sleep(60)
+
+    _before(BatchRunner, "run", wait)
 
 
 def no_space() -> None:
