@@ -119,7 +119,10 @@ def add_step(database: Database, run_id: int, step: int) -> None:
 
 def _living_process() -> tuple[int, float]:
     """Start a process that stands for a run's; the `settings` fixture ends it with the test."""
-    sleeper = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
+    while_parent = (
+        "import os, time\nparent = os.getppid()\nwhile os.getppid() == parent: time.sleep(0.5)"
+    )
+    sleeper = subprocess.Popen([sys.executable, "-S", "-c", while_parent])
     started = process.start_time(sleeper.pid)
     assert started is not None
     return sleeper.pid, started

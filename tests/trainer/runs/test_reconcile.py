@@ -28,7 +28,13 @@ from trainer.runs.metric_files import append_rows
 from trainer.runs.process import own_mark
 from trainer.runs.reconcile import reconcile
 
-FOREVER = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
+FOREVER = [
+    sys.executable,
+    "-S",
+    "-c",
+    "import os, time\nparent = os.getppid()\nwhile os.getppid() == parent: time.sleep(0.5)",
+]
+"""A process that lives as long as the test's own."""
 
 
 def web(*arguments: str) -> subprocess.Popen[str]:
