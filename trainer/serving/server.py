@@ -77,6 +77,7 @@ def serve(settings: Settings, options: ServeOptions, report: Report) -> None:
                 where="--port",
                 remedy="Choose another one, or 0 for any that is free.",
             ) from error
+        socket.listen()  # whoever reads the address below may call at once
         url = f"http://{HOST}:{socket.getsockname()[1]}"
         about = {"pid": os.getpid(), "idle_timeout_s": options.idle_timeout_s}
         server = _Server(make_app(model, token, about), model, options.idle_timeout_s)
