@@ -11,6 +11,7 @@ from app.components.live_figure import (
     fit_steps,
     line,
     live_figure,
+    uid,
     x_axis,
 )
 from app.components.palette import NEGATIVE, NEUTRAL, POSITIVE, translucent
@@ -85,7 +86,7 @@ def heat_chart(cells: Mapping[TurnPlace, Movement], whose: str = "all conversati
         figure.traces.append(
             {
                 "type": "heatmap",
-                "uid": name,
+                "uid": uid(name),
                 "xaxis": axis,
                 "x": [epoch + 1 for epoch in epochs],
                 "y": [turn + 1 for turn in turns],
@@ -139,7 +140,7 @@ def signals_chart(first: Mapping[TurnPlace, TurnMetric]) -> Chart:
             figure.traces.append(
                 {
                     "type": "bar",
-                    "uid": name,
+                    "uid": uid(name),
                     "x": [position + 1 for position in positions],
                     "y": counts,
                     "name": name,

@@ -7,6 +7,7 @@ they lie in memory; a test lets Plotly's classes check what comes out.
 
 import base64
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -113,12 +114,17 @@ def line_mode(points: int) -> str:
     return "lines+markers" if points <= MOST_MARKERS else "lines"
 
 
+def uid(name: str) -> str:
+    """Return a trace's `uid` from its name: Plotly makes a CSS class of it when it saves a picture."""
+    return re.sub(r"[^\w-]+", "-", name)
+
+
 def draw_limit(figure: LiveFigure, value: float, name: str, last_step: float) -> None:
     """Draw a horizontal limit, as a trace, so that the y axis makes room for it."""
     figure.traces.append(
         {
             "type": "scatter",
-            "uid": name,
+            "uid": uid(name),
             "x": [0.5, last_step + 1.5],
             "y": [value, value],
             "mode": "lines",

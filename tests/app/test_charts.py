@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+import re
 from collections.abc import Sequence
 from types import SimpleNamespace
 
@@ -174,7 +175,7 @@ def test_the_heat_map_of_one_conversation_is_that_of_its_rows():
 def test_a_heat_map_of_one_kind_of_replies_has_one_panel():
     rows = [turn_row(0, 0, 0, advantage=-1.0), turn_row(1, 0, 0, advantage=-1.0)]
     chart = heat_chart(learned(rows).cells())
-    assert [t.uid for t in drawn(chart)] == ["to avoid"]
+    assert [t.uid for t in drawn(chart)] == ["to-avoid"]
     assert "xaxis2" not in chart.figure.layout
 
 
@@ -337,6 +338,8 @@ def test_every_trace_has_a_name_of_its_own_by_which_a_redraw_knows_it_again():
     for chart in every_chart(view(*rows), steps(step_row(0), step_row(1)), rows):
         names = [t.uid for t in drawn(chart)]
         assert len(set(names)) == len(names), chart.key
+        # Plotly looks for CSS classes made of them when it saves a picture.
+        assert all(re.fullmatch(r"[\w-]+", name) for name in names), chart.key
 
 
 def test_plotlys_own_classes_find_nothing_wrong_with_the_figures():
