@@ -61,29 +61,38 @@ def main() -> None:
 
 
 def report(*, quick: bool) -> None:
-    """Collect the children's figures, write and print them."""
-    measured = in_child(*(["--quick"] if quick else []), "times")
-    peaks: dict[str, int] = {}
-    for case in [] if quick else PEAK_CASES:
-        progress(f"peak memory: {case}")
-        peaks[case] = in_child("peak", case)
-    results = Results.from_json(measured | {"peak_bytes": peaks})
+    """Collect the children's figures and print them.
+
+    Each part is written down as soon as it is measured: a part that fails costs no other's figures.
+    """
     path = results_file(quick=quick)
-    reached = targets(results)
-    data = results.to_json()
+    data = in_child(*(["--quick"] if quick else []), "times") | {"peak_bytes": {}}
+    keep(path, data)
     if not quick:
+        for case in PEAK_CASES:
+            progress(f"peak memory: {case}")
+            data["peak_bytes"][case] = in_child("peak", case)
+            keep(path, data)
         progress("imports")
-        found = measure_imports()
-        data["imports"] = asdict(found)
-        reached += import_targets(found)
+        data["imports"] = asdict(measure_imports())
+        keep(path, data)
         progress("serving")
-        served = measure_serving()
-        data["serving"] = asdict(served)
-        reached += serving_targets(served)
-    data["targets"] = [asdict(target) | {"reached": target.is_reached} for target in reached]
-    path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        data["serving"] = asdict(measure_serving())
+        keep(path, data)
     show(data)
     progress(f"written to {path}")
+
+
+def keep(path: Path, data: dict[str, Any]) -> None:
+    """Write down what is measured so far, with the targets it allows to judge."""
+    reached = targets(Results.from_json(data))
+    if "imports" in data:
+        reached += import_targets(ImportResults.from_json(data["imports"]))
+    if "serving" in data:
+        reached += serving_targets(ServingResults.from_json(data["serving"]))
+    judged = [asdict(target) | {"reached": target.is_reached} for target in reached]
+    text = json.dumps(data | {"targets": judged}, indent=2, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def results_file(*, quick: bool) -> Path:
