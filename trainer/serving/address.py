@@ -10,6 +10,9 @@ from pathlib import Path
 from db.settings import Settings
 from trainer.runs.process import Mark, Sign, end
 
+TOKEN_VARIABLE = "EVERYTURN_SERVE_TOKEN"
+"""The environment variable that gives a server its token."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:

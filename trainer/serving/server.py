@@ -18,13 +18,11 @@ from db.errors import ConflictError
 from db.settings import Settings
 from trainer.errors import ConfigError
 from trainer.runs.process import own_machine, own_start_time
-from trainer.serving.address import Address, announced
+from trainer.serving.address import TOKEN_VARIABLE, Address, announced
 from trainer.serving.app import make_app
 from trainer.serving.model import ServedModel
 
 HOST = "127.0.0.1"
-
-TOKEN_VARIABLE = "EVERYTURN_SERVE_TOKEN"
 
 GRACE_S = 5
 """How long connections may take to end once the model has left."""
