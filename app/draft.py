@@ -139,4 +139,4 @@ def _message(draft: DraftMessage) -> Message:
     # Another text is no longer what a model sampled, and only assistant turns carry scores.
     if stored.role is not Role.ASSISTANT:
         stored = replace(stored, scores=(), adjudicated=None)
-    return replace(stored, model=None, run_id=None, token_ids=None, logprobs=None)
+    return replace(stored, model=None, run_id=None, token_ids=None, logprobs=None, sampling=None)

@@ -118,6 +118,31 @@ class ImportState(StrEnum):
         return self in (ImportState.CHECKING, ImportState.IMPORTING)
 
 
+class CollectionState(StrEnum):
+    """Where a collection stands; one that failed or was cancelled may go on where it ended."""
+
+    COLLECTING = "collecting"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether it ended before its time."""
+        return self in (CollectionState.FAILED, CollectionState.CANCELLED)
+
+
+class Partner(StrEnum):
+    """Who speaks between the replies that a model is asked for."""
+
+    NOBODY = "nobody"
+    """The conversation ends with the first reply."""
+    SCRIPT = "script"
+    """What was written down beforehand."""
+    MODEL = "model"
+    """The base model, told to play the user."""
+
+
 class ErrorKind(StrEnum):
     """The kinds of failure that a person can act on."""
 

@@ -19,9 +19,16 @@ from sqlalchemy.orm import Session
 from db.archive import DATABASE, KEPT_SUFFIXES, MANIFEST, VERSION
 from db.copying import copy_rows
 from db.engine import Database, open_database
-from db.enums import ImportState, RunStatus
+from db.enums import CollectionState, ImportState, RunStatus
 from db.errors import ConflictError, DataError, SettingsError, StorageError
-from db.models import ConversationTable, ImportTable, RunTable, SessionTable, UserTable
+from db.models import (
+    CollectionTable,
+    ConversationTable,
+    ImportTable,
+    RunTable,
+    SessionTable,
+    UserTable,
+)
 from db.settings import Settings
 
 _SQLITE_MARK = b"SQLite format 3\x00"
@@ -253,6 +260,11 @@ def _end_what_was_under_way(session: Session) -> None:
             )
         )
         .values(state=ImportState.CANCELLED, process="")
+    )
+    session.execute(
+        update(CollectionTable)
+        .where(CollectionTable.state == CollectionState.COLLECTING)
+        .values(state=CollectionState.CANCELLED, process="", message="")
     )
 
 

@@ -3,6 +3,16 @@
 from db.commands.adding import add_conversation, add_conversations
 from db.commands.adjudication import adjudicate, undo_adjudication
 from db.commands.assigning import assign, distribute, unassign
+from db.commands.chats import keep_chat
+from db.commands.collecting import (
+    create_collection,
+    end_collection,
+    forget_collection,
+    go_on_collecting,
+    record_collection_process,
+    report_collection,
+    store_collected,
+)
 from db.commands.conversations import (
     add_tags,
     delete_conversations,
@@ -78,6 +88,7 @@ __all__ = [
     "check_import",
     "claim_next_run",
     "claim_notice",
+    "create_collection",
     "create_import",
     "create_run",
     "delete_conversations",
@@ -87,17 +98,23 @@ __all__ = [
     "dismiss_person",
     "distribute",
     "duplicate_conversation",
+    "end_collection",
     "end_run",
     "fail_import",
+    "forget_collection",
+    "go_on_collecting",
     "heartbeat",
+    "keep_chat",
     "log_refusal",
     "move_waiting_run",
+    "record_collection_process",
     "record_import_process",
     "record_process",
     "redo",
     "release_run",
     "rename_run",
     "report",
+    "report_collection",
     "report_import_progress",
     "request_stop",
     "requeue_run",
@@ -114,6 +131,7 @@ __all__ = [
     "sign_in",
     "sign_out",
     "start_import",
+    "store_collected",
     "unassign",
     "undo",
     "undo_adjudication",

@@ -76,7 +76,7 @@ def _change_message(
         if not keeps:
             _take_scores(session, row, edit.changed_by)
     if row.content != content:
-        row.model = row.run_id = row.token_ids = row.logprobs = None
+        row.model = row.run_id = row.token_ids = row.logprobs = row.sampling = None
     row.position, row.role, row.content = position, message.role, content
     row.tool_calls, row.tool_call_id = calls, message.tool_call_id
 

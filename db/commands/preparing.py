@@ -37,6 +37,7 @@ MESSAGE_COLUMNS = (
     "run_id",
     "token_ids",
     "logprobs",
+    "sampling",
 )
 """The order of a prepared row's values."""
 
@@ -168,6 +169,7 @@ def _message_values(message: Message) -> list[Any]:
         message.run_id,
         None if message.token_ids is None else json.dumps(message.token_ids),
         None if message.logprobs is None else json.dumps(message.logprobs),
+        None if message.sampling is None else json.dumps(clean_json(message.sampling)),
     ]
 
 

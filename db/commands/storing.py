@@ -131,6 +131,7 @@ def message_row(message: Message, *, conversation_id: int, position: int) -> dic
         "run_id": message.run_id,
         "token_ids": None if message.token_ids is None else list(message.token_ids),
         "logprobs": None if message.logprobs is None else list(message.logprobs),
+        "sampling": message.sampling,
     }
 
 

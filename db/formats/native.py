@@ -25,7 +25,7 @@ from db.formats.result import Notes, RowError, share
 from db.records import IMPORTED_RATER, Conversation, Message, Score
 
 _OWN_MESSAGE_KEYS = frozenset(
-    {"id", "scores", "adjudicated", "model", "run_id", "token_ids", "logprobs"}
+    {"id", "scores", "adjudicated", "model", "run_id", "token_ids", "logprobs", "sampling"}
 )
 _OWN_KEYS = frozenset(
     {
@@ -130,6 +130,7 @@ def _parse_message(data: JsonObject, path: str, notes: Notes) -> Message:
         run_id=_optional_id(data, "run_id", path),
         token_ids=token_ids,
         logprobs=logprobs,
+        sampling=_optional_sampling(data, path),
     )
 
 
@@ -219,6 +220,12 @@ def _optional_logprobs(data: JsonObject, path: str) -> tuple[float, ...] | None:
     return tuple(numbers)
 
 
+def _optional_sampling(data: JsonObject, path: str) -> JsonObject | None:
+    if data.get("sampling") is None:
+        return None
+    return as_object(data["sampling"], join(path, "sampling"))
+
+
 def _optional_time(data: JsonObject, key: str, path: str) -> datetime | None:
     text = optional_text(data, key, path)
     if not text:
@@ -254,8 +261,8 @@ NATIVE = Format(
         "EveryTurn's own form, and the only one that loses nothing. Just `messages` is needed. A "
         'score without `rater` belongs to the rater "imported", and `"score": 0.5` in a reply is '
         "short for one of those. `group` is shared by conversations that answer the same prompt. "
-        "Replies that a model sampled carry `model`, `token_ids` and `logprobs`. Scores are read "
-        "as they are, from -1 to 1; a row with any other value is skipped."
+        "Replies that a model sampled carry `model`, `token_ids`, `logprobs` and, as far as it is known, "
+        "`sampling` (temperature and the like). Scores are read as they are, from -1 to 1; a row with any other value is skipped."
     ),
     example=(
         '{"title": "Parcel", "system": "You work at a support desk.", "tags": ["support"], '

@@ -55,6 +55,7 @@ def _write_message(message: Message) -> dict[str, Any]:
         ("run_id", message.run_id),
         ("token_ids", message.token_ids),
         ("logprobs", message.logprobs),
+        ("sampling", message.sampling),
     ):
         if value is not None:
             entry[key] = list(value) if isinstance(value, tuple) else value

@@ -2,6 +2,7 @@
 
 from db.models.adjudications import AdjudicationTable, AssignmentTable
 from db.models.base import Base, now
+from db.models.collecting import CollectedPromptTable, CollectionTable
 from db.models.conversations import ConversationTable, MessageTable, MessageVersionTable, TagTable
 from db.models.imports import ImportedScoreTable, ImportTable
 from db.models.labels import EventTable, OutcomeTable, PendingNoteTable, ReviewTable, ScoreTable
@@ -14,6 +15,8 @@ __all__ = [
     "ArtifactTable",
     "AssignmentTable",
     "Base",
+    "CollectedPromptTable",
+    "CollectionTable",
     "ConversationTable",
     "EventTable",
     "ImportTable",

@@ -10,6 +10,7 @@ from sqlalchemy.orm import DeclarativeBase
 from db.columns import CleanText, UtcDateTime, enum_column
 from db.enums import (
     ArtifactKind,
+    CollectionState,
     ErrorKind,
     ImportState,
     ReviewState,
@@ -49,6 +50,7 @@ class Base(DeclarativeBase):
         RunStatus: enum_column(RunStatus),
         StopStage: enum_column(StopStage),
         ImportState: enum_column(ImportState),
+        CollectionState: enum_column(CollectionState),
         ErrorKind: enum_column(ErrorKind),
         ArtifactKind: enum_column(ArtifactKind),
     }

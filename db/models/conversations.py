@@ -83,6 +83,7 @@ class MessageTable(Base):
     run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id", ondelete="SET NULL"))
     token_ids: Mapped[list[int] | None] = mapped_column(CleanJson())
     logprobs: Mapped[list[float] | None] = mapped_column(CleanJson())
+    sampling: Mapped[dict[str, Any] | None] = mapped_column(CleanJson())
 
 
 class MessageVersionTable(Base):

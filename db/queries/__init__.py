@@ -2,6 +2,7 @@
 
 from db.queries.agreement import count_shared_turns, shared_turns
 from db.queries.assigning import assigned_names, workloads
+from db.queries.collecting import collection, collections, prompts_left, run_that_wants
 from db.queries.conversations import (
     all_sources,
     all_tags,
@@ -28,6 +29,7 @@ from db.queries.labelling import (
     score_events,
 )
 from db.queries.overview import local_user, overview
+from db.queries.lineage import ancestors, last_kl_base, mean_score, next_rounds
 from db.queries.runs import (
     artifacts,
     latest_step_metrics,
@@ -48,8 +50,11 @@ __all__ = [
     "admitted_user",
     "all_sources",
     "all_tags",
+    "ancestors",
     "artifacts",
     "assigned_names",
+    "collection",
+    "collections",
     "conversation",
     "conversation_ids",
     "conversation_rows",
@@ -62,11 +67,14 @@ __all__ = [
     "ids_of_same",
     "import_",
     "imports",
+    "last_kl_base",
     "last_place",
     "latest_step_metrics",
     "local_user",
     "matching_ids",
+    "mean_score",
     "new_turn_metrics",
+    "next_rounds",
     "next_unscored",
     "overview",
     "own_turns",
@@ -74,11 +82,13 @@ __all__ = [
     "pending_notes",
     "people",
     "project_settings",
+    "prompts_left",
     "queue_counts",
     "queue_position",
     "refusals",
     "review_state",
     "run",
+    "run_that_wants",
     "runs",
     "runs_ended_after",
     "runs_with_status",

@@ -83,6 +83,7 @@ def _load_messages(session: Session, ids: Sequence[int]) -> dict[int, list[Messa
                 run_id=row.run_id,
                 token_ids=None if row.token_ids is None else tuple(row.token_ids),
                 logprobs=None if row.logprobs is None else tuple(row.logprobs),
+                sampling=row.sampling,
             )
         )
     return messages

@@ -4,6 +4,7 @@ One `Conversation` type serves typed, imported, stored and snapshotted conversat
 `id` fields are None until the database has given them.
 """
 
+from db.records.collecting import Collection, CollectionPlan
 from db.records.conversations import (
     IMPORTED_RATER,
     SCORE_MAX,
@@ -22,6 +23,7 @@ from db.records.imports import (
     UndoEffects,
 )
 from db.records.labels import OwnTurn, Pace, QueueCounts, ScoreEvent, TurnChange, Workload
+from db.records.lineage import Round
 from db.records.overviews import (
     ConversationFilter,
     ConversationOrder,
@@ -40,6 +42,8 @@ __all__ = [
     "SCORE_MAX",
     "SCORE_MIN",
     "Artifact",
+    "Collection",
+    "CollectionPlan",
     "Conversation",
     "ConversationFilter",
     "ConversationOrder",
@@ -60,6 +64,7 @@ __all__ = [
     "ProjectSettings",
     "QueueCounts",
     "Refusal",
+    "Round",
     "Run",
     "Score",
     "ScoreEvent",

@@ -42,6 +42,7 @@ class Message:
         run_id: Run whose adapter sampled this reply.
         token_ids: Sampled token ids, exactly as the policy emitted them, without the prompt.
         logprobs: Natural-log probability of each of `token_ids` under the sampling policy.
+        sampling: How it was sampled, such as {"temperature": 1.0, "top_p": 1.0, "seed": 7}.
     """
 
     role: Role
@@ -55,6 +56,7 @@ class Message:
     run_id: int | None = None
     token_ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
+    sampling: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

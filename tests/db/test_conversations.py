@@ -29,6 +29,7 @@ FULL = Conversation(
             model="m",
             token_ids=(1, 2),
             logprobs=(-0.1, -1e-300),
+            sampling={"temperature": 1.0, "seed": 3},
         ),
         Message(role=Role.TOOL, content="r", tool_call_id="c"),
     ),

@@ -76,6 +76,20 @@ ROWS_SINCE: dict[str, list[str]] = {
         "UPDATE turn_metrics SET number = 5",
         "UPDATE step_metrics SET attempt = 2, cpu_percent = 12.5",
     ],
+    "0007": [
+        "UPDATE messages SET sampling = '{\"temperature\": 0.5}' WHERE id = 2",
+        "INSERT INTO collections (id, state, user_id, start_token, plan, prompts, prompt_count,"
+        " device, process, progress, message, error_text, created_at, changed_at) VALUES (5, 'done',"
+        " 1, 't', '{}', '', 1, 'cpu', '', 1.0, '', '',"
+        " '2026-01-01 10:00:00.000000', '2026-01-01 10:00:00.000000')",
+        "INSERT INTO collected_prompts (collection_id, prompt, conversations, repeats)"
+        " VALUES (5, 0, 4, 0)",
+    ],
+    "0008": [
+        "UPDATE runs SET parent_id = 2,"
+        ' ancestors = \'[{"run_id": 2, "name": "deleted since", "mean_score": 0.25}]\'',
+    ],
+    "0009": [],
 }
 """What each revision lets a database hold besides the rows of those before it.
 
@@ -127,6 +141,11 @@ def test_upgrading_from_a_revision_keeps_its_rows(settings: Settings, revision: 
     rows = queries.new_turn_metrics(database, 3)
     assert (rows.rows, rows.mark) == ((turn,), 5 if is_new else 1)
     assert queries.run(database, 3).metric_rows == rows.mark
+    sampling = conversation.assistant_messages[0].sampling
+    assert sampling == ({"temperature": 0.5} if revision >= "0007" else None)
+    known = [round.name for round in queries.ancestors(database, 3)]
+    assert known == (["deleted since"] if revision >= "0008" else [])
+    assert queries.run(database, 3).parent_id == (2 if revision >= "0008" else None)
     scale = queries.project_settings(database).scale
     assert scale is (ScoreScale.STARS if revision >= "0003" else ScoreScale.UNIT)
     skip = queries.user_settings(database, user_id=1).keys[LabelAction.SKIP]

@@ -54,6 +54,7 @@ def sampled(draw: st.DrawFn) -> dict[str, Any]:
         "logprobs": None if logprobs is None else tuple(logprobs),
         "model": draw(st.none() | storable.filter(bool)),
         "run_id": draw(ids),
+        "sampling": draw(st.none() | st.dictionaries(storable, json_values, max_size=2)),
     }
 
 
