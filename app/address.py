@@ -7,6 +7,7 @@ from uuid import uuid4
 import streamlit as st
 
 from app.routes import (
+    CHAT_PARAM,
     COMPARED_PARAM,
     CONVERSATION_PARAM,
     FROM_RUN_PARAM,
@@ -40,6 +41,18 @@ def import_id() -> int | None:
 def open_import(import_id: int | None) -> None:
     """Point the address at an import of this page, or back at the choice of files."""
     _put(IMPORT_PARAM, import_id)
+
+
+def chat_id() -> str:
+    """Return the chat that the address names, empty if it names none."""
+    return st.query_params.get(CHAT_PARAM, "")
+
+
+def open_chat(chat_id: str | None) -> None:
+    """Point the address at a chat, or at one that nobody has begun yet."""
+    for name in (RUN_PARAM, CONVERSATION_PARAM):
+        _put(name, None)
+    _put(CHAT_PARAM, chat_id)
 
 
 def from_run_id() -> int | None:

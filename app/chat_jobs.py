@@ -315,7 +315,9 @@ def _jobs() -> _Jobs:
 def _taken_by(run: Run | None) -> str:
     if run is None:
         return "The model has left the device: a run needed it, or somebody ended it."
-    return f"A run needed the device: {run.name!r} goes first. Ask again, and the answer waits for it."
+    return (
+        f"A run needed the device: {run.name!r} goes first. Ask again, and the answer waits for it."
+    )
 
 
 def _capital(text: str) -> str:

@@ -144,8 +144,9 @@ class Turn:
     @property
     def awaits_vote(self) -> bool:
         """Whether somebody has to say which reply is better before the chat goes on."""
-        answered = [lane for lane in self.order if (reply := self.reply(lane)) and reply.text]
-        return self.blind and self.vote is None and len(answered) == 2
+        replies = [self.reply(lane) for lane in self.order]
+        said = {reply.text for reply in replies if reply is not None and reply.text}
+        return self.blind and self.vote is None and len(said) == 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,9 +230,7 @@ def ask(chat: Chat, text: str, *, after: str | None) -> Chat:
     blind = chat.blind and len(lanes) == 2
     if blind:
         SystemRandom().shuffle(lanes)
-    turn = Turn(
-        id=secrets.token_hex(4), asked=text, order=tuple(lanes), parent=after, blind=blind
-    )
+    turn = Turn(id=secrets.token_hex(4), asked=text, order=tuple(lanes), parent=after, blind=blind)
     return replace(chat, turns=(*chat.turns, turn), leaf=turn.id)
 
 

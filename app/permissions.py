@@ -23,6 +23,7 @@ EVERYBODY: frozenset[Callable[..., Any]] = frozenset(
         commands.undo,
         commands.redo,
         commands.set_keys,
+        commands.keep_chat,
     }
 )
 """What annotators may do. All other commands are for admins, new ones too until named here."""

@@ -99,6 +99,9 @@ def _pages(*, is_admin: bool = True) -> dict[str, list[StreamlitPage]]:
             st.Page(routes.RUN, title="Run", url_path="run", visibility="hidden"),
             st.Page(routes.COMPARE, title="Compare runs", url_path="compare", visibility="hidden"),
         ],
+        "Use": [
+            st.Page(routes.CHAT, title="Chat", icon=":material/forum:", url_path="chat"),
+        ],
         "Project": [
             st.Page(
                 routes.SETTINGS,

@@ -66,6 +66,9 @@ DRAFT: Slot[Draft | None] = Slot("draft", lambda: None)
 TABLE_VERSION: Slot[int] = Slot("conversations.version", int)
 """Part of the table's widget key: a new number forgets which rows were chosen."""
 
+EDITED_TURN: Slot[str] = Slot("chat.edited", str)
+"""The question of a chat that is being written anew, by its turn's id."""
+
 RECEIVED_FILES: Slot[frozenset[str]] = Slot("import.received", frozenset)
 """Ids of the uploads that an import was made of."""
 
