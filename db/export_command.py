@@ -32,6 +32,9 @@ def add_export_arguments(writer: argparse.ArgumentParser) -> None:
         "--score-range", type=float, nargs=2, metavar=("LOW", "HIGH"), help="mean score, ends too"
     )
     chosen.add_argument("--rater", default="", metavar="NAME", help="scored by this person")
+    chosen.add_argument(
+        "--least-raters", type=int, default=0, metavar="N", help="scored by at least N people"
+    )
     chosen.add_argument("--flagged", action="store_true", help="flagged by anybody")
     chosen.add_argument("--archived", choices=_ARCHIVED, default="both")
 
@@ -55,6 +58,7 @@ def run_export(options: argparse.Namespace) -> int:
         run_id=options.run,
         score_range=None if options.score_range is None else tuple(options.score_range),
         rater=options.rater,
+        least_raters=options.least_raters,
         flagged=options.flagged,
     )
     ids = chosen_ids(database, chosen, user_id=user_id, archived=_ARCHIVED[options.archived])

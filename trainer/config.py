@@ -79,6 +79,12 @@ class TrainConfig:
         "Which number a turn gets that several people scored. adjudicated: the score that was "
         "decided for it, else the mean. mean, median: of all its scores. one_rater: that of one "
         "person; what they did not score has none.",
+    selection: str = setting(
+        "",
+        "Conversations",
+        "In words, how the conversations were chosen on the launch page. It changes nothing: what was "
+        "chosen is copied into the run's folder.",
+    )
     )
     rater: str = setting(
         "", "Rater", "Whose scores count under one_rater; without effect otherwise."

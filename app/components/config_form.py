@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from enum import StrEnum
 from typing import Any, get_type_hints
 
 import streamlit as st
@@ -27,11 +28,14 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 """Every setting that the form offers, each after those that decide whether it matters."""
 
-CHOSEN_ABOVE = ("preset", "base_model", "aggregation", "rater")
+CHOSEN_ABOVE = ("preset", "base_model", "selection", "aggregation", "rater")
 """The settings that the page asks for above the form."""
 
 _FIELDS = {field.name: field for field in dataclasses.fields(TrainConfig)}
 _TYPES = get_type_hints(TrainConfig)
+_CHOICES = frozenset(
+    member.value for kind in _TYPES.values() if issubclass(kind, StrEnum) for member in kind
+)
 
 
 def settings_form(start: TrainConfig, *, origin: str = "") -> TrainConfig:
@@ -66,6 +70,8 @@ def settings_form(start: TrainConfig, *, origin: str = "") -> TrainConfig:
 
 def matters(name: str, config: TrainConfig) -> bool:
     """Return whether a setting changes anything under the settings chosen so far."""
+    if name == "selection":
+        return config.selection != ""
     if name == "rater":
         return config.aggregation is Aggregation.ONE_RATER
     if name == "gamma":
@@ -115,8 +121,10 @@ def label_of(name: str) -> str:
 
 
 def display(value: str | float) -> str:
-    """Return a setting's value as people write it: 1e-12 stays short, names lose underscores."""
-    return value.replace("_", " ") if isinstance(value, str) else f"{value:g}"
+    """Return a setting's value as people write it: 1e-12 stays short, choices lose underscores."""
+    if isinstance(value, str):
+        return value.replace("_", " ") if value in _CHOICES else value
+    return f"{value:g}"
 
 
 def _widget(name: str, start: TrainConfig, prefix: str) -> Any:

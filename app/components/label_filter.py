@@ -9,15 +9,9 @@ import streamlit as st
 
 from app import data
 from app.components.format import counted
-from db.enums import ReviewState, UserRole
-from db.records import (
-    SCORE_MAX,
-    SCORE_MIN,
-    ConversationFilter,
-    ConversationOrder,
-    ProjectSettings,
-    User,
-)
+from app.components.narrowing import choose_narrowing
+from db.enums import ReviewState
+from db.records import ConversationFilter, ConversationOrder, ProjectSettings, User
 
 STATES: dict[str, ReviewState | None] = {
     "Open": ReviewState.OPEN,
@@ -33,8 +27,6 @@ ORDERS: dict[str, ConversationOrder] = {
     "Random": "random",
     "Model least sure first": "uncertain",
 }
-_WIDEST = (SCORE_MIN, SCORE_MAX)
-_FILTERS = ("with_tags", "from_source", "from_run", "scored_by", "mean_score", "flagged_by_anyone")
 
 
 def choose_filter(user: User, settings: ProjectSettings) -> ConversationFilter:
@@ -49,65 +41,11 @@ def choose_filter(user: User, settings: ProjectSettings) -> ConversationFilter:
     )
     order = st.selectbox("Order", list(ORDERS), key="in_order", bind="query-params", width=200)
     chosen = STATES[state]
-    narrowed = sum(bool(st.session_state.get(key)) for key in _FILTERS)
-    with st.popover(f"Filter ({narrowed})" if narrowed else "Filter", icon=":material/filter_alt:"):
-        filter = _narrow(user, settings)
-    return ConversationFilter(
+    return replace(
+        choose_narrowing(user, settings),
         review=chosen,
         order=ORDERS[order],
         raters_wanted=settings.target_raters if chosen is ReviewState.OPEN else None,
-        tags=filter.tags,
-        sources=filter.sources,
-        run_id=filter.run_id,
-        score_range=filter.score_range,
-        rater=filter.rater,
-        flagged=filter.flagged,
-    )
-
-
-def _narrow(user: User, settings: ProjectSettings) -> ConversationFilter:
-    """Draw the filters; return them alone."""
-    options = data.filter_options()
-    tags = st.multiselect("With all these tags", options.tags, key="with_tags", bind="query-params")
-    sources = st.multiselect(
-        "From one of these sources", options.sources, key="from_source", bind="query-params"
-    )
-    runs = {f"{name} ({id})": id for id, name in options.runs}
-    run = st.selectbox(
-        "With replies sampled by run",
-        list(runs),
-        index=None,
-        placeholder="Any",
-        key="from_run",
-        bind="query-params",
-    )
-    flagged = st.toggle("Flagged by anybody", key="flagged_by_anyone", bind="query-params")
-    rater, score_range = None, None
-    if user.role is UserRole.ADMIN or not settings.blind:  # else it would tell others' scores
-        rater = st.selectbox(
-            "Scored by",
-            options.raters,
-            index=None,
-            placeholder="Anybody or nobody",
-            key="scored_by",
-            bind="query-params",
-        )
-        if st.toggle("Only a range of mean scores", key="mean_score", bind="query-params"):
-            score_range = st.slider(
-                "Mean score of all turns",
-                *_WIDEST,
-                (0.0, SCORE_MAX),
-                step=0.05,
-                key="score_range",
-                bind="query-params",
-            )
-    return ConversationFilter(
-        tags=tuple(tags),
-        sources=tuple(sources),
-        run_id=None if run is None else runs[run],
-        flagged=flagged,
-        rater=rater or "",
-        score_range=score_range,
     )
 
 

@@ -1,13 +1,16 @@
 """The first questions of the launch page: which conversations, which base model, which method."""
 
+from dataclasses import dataclass, replace
+
 import streamlit as st
 
 from app import auth, data
 from app.components.errors import show_error
 from app.components.format import counted, plain
+from app.components.narrowing import choose_narrowing, in_words
 from app.launch_again import Again
 from db.errors import EveryTurnError
-from db.records import Conversation, ConversationFilter
+from db.records import Conversation
 from trainer import catalog
 from trainer.config import Preset
 
@@ -21,15 +24,32 @@ METHODS = {
 THESE, OTHERS = "these", "others"
 
 
-def choose_conversations(again: Again | None) -> list[Conversation]:
-    """Ask which conversations to train on; return those among them that have any score."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The data of a run to be.
+
+    Attributes:
+        conversations: Those of the choice that have any score.
+        selection: In words, how they were chosen; empty if all were taken.
+    """
+
+    conversations: list[Conversation]
+    selection: str
+
+
+def choose_conversations(again: Again | None) -> Chosen:
+    """Ask which conversations to train on."""
     if again and _takes_the_same(again):
         found = data.conversations(again.conversation_ids)
+        selection = again.config.selection
     else:
-        found = data.conversations(tuple(_chosen_ids()))
+        user = auth.current_user()
+        filter = replace(choose_narrowing(user, data.project_settings()), order="oldest")
+        found = data.conversations(tuple(data.conversation_ids(filter, user_id=user.id)))
+        selection = in_words(filter)
     chosen = [conversation for conversation in found if is_scored(conversation)]
-    st.markdown(describe(chosen, len(found)))
-    return chosen
+    st.markdown(describe(chosen, len(found), selection))
+    return Chosen(conversations=chosen, selection=selection)
 
 
 def _takes_the_same(again: Again) -> bool:
@@ -37,7 +57,7 @@ def _takes_the_same(again: Again) -> bool:
     names = {
         THESE: f"The {counted(len(again.conversation_ids), 'conversation')} of run {again.run.id}, "
         "with today's scores",
-        OTHERS: "Others, by tag and source",
+        OTHERS: "Others",
     }
     choice = st.radio(
         "Conversations",
@@ -49,21 +69,6 @@ def _takes_the_same(again: Again) -> bool:
     return choice == THESE
 
 
-def _chosen_ids() -> list[int]:
-    """Ask for tags and sources; return the ids of the conversations that have them."""
-    left, right = st.columns(2)
-    tags = left.multiselect(
-        "With all of these tags", data.all_tags(), placeholder="any tag", key="tags",
-        bind="query-params",
-    )  # fmt: skip
-    sources = right.multiselect(
-        "From one of these sources", data.all_sources(), placeholder="any source", key="source",
-        bind="query-params",
-    )  # fmt: skip
-    wanted = ConversationFilter(tags=tuple(tags), sources=tuple(sources), order="oldest")
-    return data.conversation_ids(wanted, user_id=auth.current_user().id)
-
-
 def is_scored(conversation: Conversation) -> bool:
     """Return whether anybody scored one of its turns, or the whole of it."""
     return bool(conversation.outcomes) or any(
@@ -71,7 +76,7 @@ def is_scored(conversation: Conversation) -> bool:
     )
 
 
-def describe(chosen: list[Conversation], found: int) -> str:
+def describe(chosen: list[Conversation], found: int, selection: str) -> str:
     """Return in words what was chosen, and how much of it carries a score."""
     turns = [turn for conversation in chosen for turn in conversation.assistant_messages]
     scored = sum(bool(turn.scores or turn.adjudicated) for turn in turns)
@@ -79,6 +84,8 @@ def describe(chosen: list[Conversation], found: int) -> str:
     unscored = found - len(chosen)
     if unscored:
         text += f" · {counted(unscored, 'conversation')} without any score left out"
+    if selection:
+        text += f"  \n:gray[Only those {plain(selection)}.]"
     return text
 
 

@@ -33,7 +33,8 @@ def render() -> None:
     left, right = st.columns([3, 2], gap="large")
     with left:
         st.subheader("1 Data", anchor=False)
-        conversations = choose_conversations(again)
+        chosen = choose_conversations(again)
+        conversations = chosen.conversations
         scores = choose_scores(conversations, again)
     with right:
         st.subheader("2 Model", anchor=False)
@@ -42,12 +43,12 @@ def render() -> None:
     preset = choose_method(again)
     if model is None:
         return
-    chosen = {"base_model": model.name, **scores}
+    above = {"base_model": model.name, "selection": chosen.selection, **scores}
     try:
         if again and again.config.preset is preset:
-            config = settings_form(again.config.replace(**chosen), origin=again.origin)
+            config = settings_form(again.config.replace(**above), origin=again.origin)
         else:
-            config = settings_form(TrainConfig.for_preset(preset, **chosen))
+            config = settings_form(TrainConfig.for_preset(preset, **above))
     except ConfigError as error:
         show_error(error)
         return

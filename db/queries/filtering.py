@@ -94,12 +94,23 @@ def _scored(filter: ConversationFilter) -> list[ColumnElement[bool]]:
             .where(UserTable.name == filter.rater, ReviewTable.scored_turns > 0)
         )
         conditions.append(ConversationTable.id.in_(by_rater))
+    if filter.least_raters:
+        conditions.append(ConversationTable.id.in_(_scored_by_many(filter.least_raters)))
     if filter.flagged:
         flagged = select(ReviewTable.conversation_id).where(
             ReviewTable.state == ReviewState.FLAGGED
         )
         conditions.append(ConversationTable.id.in_(flagged))
     return conditions
+
+
+def _scored_by_many(least: int) -> Select[int]:
+    return (
+        select(ReviewTable.conversation_id)
+        .where(ReviewTable.scored_turns > 0)
+        .group_by(ReviewTable.conversation_id)
+        .having(func.count() >= least)
+    )
 
 
 def _mentions(text: str) -> ColumnElement[bool]:

@@ -51,6 +51,7 @@ class ConversationFilter:
         run_id: Only conversations with replies that this run's adapter sampled.
         score_range: Only conversations whose mean score is in this range, ends included.
         rater: Only conversations in which the person of this name has scored a turn.
+        least_raters: Only conversations of which so many people have each scored a turn, 0 for all.
         flagged: Only conversations that somebody has flagged.
         raters_wanted: Only what waits for the asking person, where each conversation should be
             finished by so many people; None for all.
@@ -65,6 +66,7 @@ class ConversationFilter:
     run_id: int | None = None
     score_range: tuple[float, float] | None = None
     rater: str = ""
+    least_raters: int = 0
     flagged: bool = False
     raters_wanted: int | None = None
     order: ConversationOrder = "newest"

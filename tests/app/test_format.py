@@ -3,6 +3,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.components.format import ago, counted, plain, score_text, shortened
+from app.components.narrowing import in_words
+from db.records import ConversationFilter
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -50,3 +52,20 @@ def test_no_sign_of_markup_stays_unescaped_or_next_to_another() -> None:
 
 def test_a_plain_name_stays_as_it_is() -> None:
     assert plain("Parcel lost 3") == "Parcel lost 3"
+
+
+def test_filters_are_told_in_words() -> None:
+    everything = ConversationFilter(
+        tags=("support", "de"),
+        sources=("typed", "import:a.jsonl"),
+        run_id=7,
+        flagged=True,
+        rater="ann",
+        least_raters=1,
+        score_range=(-0.5, 1.0),
+    )
+    assert in_words(ConversationFilter()) == ""
+    assert in_words(everything) == (
+        "tagged support and de, from typed or import:a.jsonl, with replies of run 7, flagged, "
+        "scored by ann, scored by at least 1 person, with a mean score of −0.50 to 1.00"
+    )

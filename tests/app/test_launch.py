@@ -7,7 +7,7 @@ import pytest
 
 from app import data, routes, token_counts
 from db import commands, queries
-from db.enums import RunStatus
+from db.enums import RunStatus, UserRole
 from db.errors import ConflictError
 from tests.app.launching import button, texts
 from trainer import catalog
@@ -49,6 +49,31 @@ def test_a_tag_in_the_address_chooses_the_data(open_page, conversation_ids):
     page = open_page(routes.LAUNCH, tags="negotiation")
     assert page.multiselect(key="tags").value == ["negotiation"]
     assert set(page.dataframe[0].value["conversation"]) == {"Used bike"}
+
+
+def test_the_queues_filters_choose_the_data_and_the_run_says_so(
+    open_page, database, conversation_ids
+):
+    other = commands.admit_person(database, "ann", role=UserRole.ANNOTATOR, password=None)
+    (first, _) = queries.conversation(database, conversation_ids[0]).assistant_messages
+    assert first.id is not None
+    commands.set_score(database, user_id=other.id, message_id=first.id, value=0.6)
+    data.refresh()
+    page = open_page(routes.LAUNCH, least_raters=1)
+    assert set(page.dataframe[0].value["conversation"]) == {"Parcel lost", "Used bike"}
+    page.selectbox(key="scored_by").set_value("ann").run()
+    assert set(page.dataframe[0].value["conversation"]) == {"Parcel lost"}
+    page.selectbox(key="scored_by").set_value(None).run()
+    page.toggle(key="mean_score").set_value(True).run()
+    page.slider(key="score_range").set_value((-1.0, 0.0)).run()
+    assert set(page.dataframe[0].value["conversation"]) == {"Used bike"}
+    page.toggle(key="mean_score").set_value(False)
+    page.number_input(key="least_raters").set_value(2).run()
+    assert not page.exception
+    assert set(page.dataframe[0].value["conversation"]) == {"Parcel lost"}
+    button(page, "Start the run").click().run()
+    (run,) = queries.runs(database)
+    assert (run.conversations, run.config["selection"]) == (1, "scored by at least 2 people")
 
 
 def test_the_recipe_shows_its_own_advantages_and_settings(open_page, conversation_ids):

@@ -105,6 +105,7 @@ def test_an_export_is_chosen_as_in_the_table(database: Database, tmp_path: Path)
     assert replies("--tag", "x") == ["b"]
     assert replies("--scored", "fully") == ["a", "c"]
     assert replies("--rater", "bob") == ["c"]
+    assert replies("--least-raters", "2") == []
     assert replies("--score-range", "0.4", "0.6") == ["a"]
     assert replies("--text", "ask for c", "--archived", "yes") == ["c"]
 

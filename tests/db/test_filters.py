@@ -176,7 +176,7 @@ def test_next_unscored_looks_where_it_is_told(database: Database, user_id: int) 
     assert first() is None
 
 
-def test_queues_by_run_score_range_rater_and_flag(database: Database, user_id: int) -> None:
+def test_queues_by_run_score_range_raters_and_flag(database: Database, user_id: int) -> None:
     sampled = Message(role=Role.ASSISTANT, content="s", run_id=queued_run(database).id)
     low, high, own, none = commands.add_conversations(
         database,
@@ -188,6 +188,9 @@ def test_queues_by_run_score_range_rater_and_flag(database: Database, user_id: i
         ],
     )[0]
     commands.set_review(database, user_id=user_id, conversation_id=none, state=ReviewState.FLAGGED)
+    (first, _) = queries.conversation(database, high).assistant_messages
+    assert first.id is not None
+    commands.set_score(database, user_id=user_id, message_id=first.id, value=0.75)
     for filter, ids in [
         (ConversationFilter(run_id=sampled.run_id), [own]),
         (ConversationFilter(run_id=99), []),
@@ -195,6 +198,9 @@ def test_queues_by_run_score_range_rater_and_flag(database: Database, user_id: i
         (ConversationFilter(score_range=(-1.0, 0.0)), [low]),
         (ConversationFilter(rater="ann"), [low]),
         (ConversationFilter(rater="nobody"), []),
+        (ConversationFilter(least_raters=1), [high, low]),
+        (ConversationFilter(least_raters=2), [high]),
+        (ConversationFilter(least_raters=3), []),
         (ConversationFilter(flagged=True), [none]),
     ]:
         assert found(database, user_id, filter) == ids
