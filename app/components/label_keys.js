@@ -86,7 +86,7 @@ class Board {
     const isSame = before?.place === this.data.place;
     const sure = this.pending.filter((key) => isSame && key.connection === this.connection);
     const lost = this.pending.length - sure.length;
-    if (lost) this.warning = this.data.texts.lost.replace("{n}", lost);
+    if (lost) this.warning = counted(this.data.texts.lost, lost);
     this.session = this.data.session;
     this.lastNumber = this.data.applied;
     this.pending = sure.map((key) => ({ ...key, number: (this.lastNumber += 1) }));
@@ -176,7 +176,7 @@ class Board {
     const isBad = !this.isConnected() || waits || this.warning !== "";
     let text = isAsleep(document.activeElement) ? this.data.texts.asleep : this.data.texts.awake;
     if (this.warning) text = this.warning;
-    if (waits) text = this.data.texts.waiting.replace("{n}", this.pending.length);
+    if (waits) text = counted(this.data.texts.waiting, this.pending.length);
     if (!this.isConnected()) text = this.data.texts.cut;
     if (this.line.textContent !== text) this.line.textContent = text;
     this.line.classList.toggle("bad", Boolean(isBad));
@@ -223,6 +223,11 @@ function keyNames(event) {
     if (!isLatin || /^[0-9]$/.test(place)) names.push(before + place);
   }
   return names;
+}
+
+// A text for one or for many of something.
+function counted(texts, number) {
+  return number === 1 ? texts.one : texts.other.replace("{n}", number);
 }
 
 function isAsleep(element) {

@@ -37,12 +37,20 @@ ACTIONS: Mapping[LabelAction, str] = {
 _TEXTS = {
     "awake": "Keys are awake",
     "asleep": "Keys are asleep while you type (Esc wakes them)",
-    "waiting": "Not stored yet: {n} pressed, and the server does not answer. Everything marked "
-    "saved is stored.",
+    "waiting": {
+        "one": "Not stored yet: 1 key, and the server does not answer. Everything marked saved is "
+        "stored.",
+        "other": "Not stored yet: {n} keys, and the server does not answer. Everything marked saved "
+        "is stored.",
+    },
     "cut": "No connection to the server: keys do nothing until it is back. Everything marked saved "
     "is stored.",
-    "lost": "The server started anew while {n} pressed keys were on their way: see which turns are "
-    "not scored.",
+    "lost": {
+        "one": "The server started anew while the last key was on its way: see whether its turn is "
+        "scored.",
+        "other": "The server started anew while the last {n} keys were on their way: see which turns "
+        "are scored.",
+    },
 }
 
 _STYLE = """
