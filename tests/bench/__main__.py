@@ -15,6 +15,12 @@ from typing import Any
 from db.settings import read_settings
 from tests.bench.children import in_child
 from tests.bench.imports import ImportResults, import_targets, imports_table, measure_imports
+from tests.bench.labelling import (
+    LabellingResults,
+    labelling_table,
+    labelling_targets,
+    measure_labelling,
+)
 from tests.bench.results import Machine, Results
 from tests.bench.serving import ServingResults, measure_serving, serving_table, serving_targets
 from tests.bench.table import lines_table, targets_table
@@ -37,6 +43,9 @@ def main() -> None:
     steps.add_parser("serving", help="measure only the chat endpoint").add_argument(
         "part", choices=("times",), nargs="?", help="the measuring process, prints JSON"
     )
+    steps.add_parser("labelling", help="measure only the label page").add_argument(
+        "part", choices=("times",), nargs="?", help="the measuring process, prints JSON"
+    )
     steps.add_parser("table", help="print the tables of the last whole run again")
     arguments = parser.parse_args()
     if arguments.step == "times":
@@ -56,6 +65,11 @@ def main() -> None:
             show_serving(measure_serving())
         else:
             print(json.dumps(serving()))
+    elif arguments.step == "labelling":
+        if arguments.part is None:
+            show_labelling(measure_labelling())
+        else:
+            print(json.dumps(labelling()))
     else:
         report(quick=arguments.quick)
 
@@ -79,6 +93,9 @@ def report(*, quick: bool) -> None:
         progress("serving")
         data["serving"] = asdict(measure_serving())
         keep(path, data)
+        progress("labelling")
+        data["labelling"] = asdict(measure_labelling())
+        keep(path, data)
     show(data)
     progress(f"written to {path}")
 
@@ -90,6 +107,8 @@ def keep(path: Path, data: dict[str, Any]) -> None:
         reached += import_targets(ImportResults.from_json(data["imports"]))
     if "serving" in data:
         reached += serving_targets(ServingResults.from_json(data["serving"]))
+    if "labelling" in data:
+        reached += labelling_targets(LabellingResults.from_json(data["labelling"]))
     judged = [asdict(target) | {"reached": target.is_reached} for target in reached]
     text = json.dumps(data | {"targets": judged}, indent=2, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
@@ -112,6 +131,9 @@ def show(data: dict[str, Any]) -> None:
     if "serving" in data:
         print()
         show_serving(ServingResults.from_json(data["serving"]))
+    if "labelling" in data:
+        print()
+        show_labelling(LabellingResults.from_json(data["labelling"]))
 
 
 def show_imports(results: ImportResults) -> None:
@@ -124,6 +146,18 @@ def show_serving(results: ServingResults) -> None:
     print(serving_table(results), targets_table(serving_targets(results)), sep="\n\n")
 
 
+def show_labelling(results: LabellingResults) -> None:
+    """Print how the label page answers."""
+    print(labelling_table(results), targets_table(labelling_targets(results)), sep="\n\n")
+
+
+def labelling() -> dict[str, Any]:
+    """Measure the label page from this process."""
+    from tests.bench.labelling_times import labelling_times  # noqa: PLC0415 - as above
+
+    return labelling_times()
+
+
 def serving() -> dict[str, Any]:
     """Measure the chat endpoint from this process."""
     from tests.bench.serving_times import serving_times  # noqa: PLC0415 - the parent stays small
@@ -131,7 +165,7 @@ def serving() -> dict[str, Any]:
     return serving_times(read_settings())
 
 
-def imports(part: str) -> dict[str, float]:
+def imports(part: str) -> dict[str, float] | dict[str, int]:
     """Measure a part of how files come in, in this process."""
     from tests.bench import import_times  # noqa: PLC0415 - the parent process stays small
 
