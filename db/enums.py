@@ -156,6 +156,7 @@ class ErrorKind(StrEnum):
     KILLED = "killed"
     INTERRUPTED = "interrupted"
     FOLDER_GONE = "folder_gone"
+    ENDPOINT = "endpoint"
     UNEXPECTED = "unexpected"
 
 

@@ -21,6 +21,7 @@ from db.commands.conversations import (
     set_tags,
     update_conversation,
 )
+from db.commands.endpoints import forget_endpoint, set_endpoint
 from db.commands.figures import (
     add_artifact,
     add_step_metric,
@@ -102,6 +103,7 @@ __all__ = [
     "end_run",
     "fail_import",
     "forget_collection",
+    "forget_endpoint",
     "go_on_collecting",
     "heartbeat",
     "keep_chat",
@@ -120,6 +122,7 @@ __all__ = [
     "requeue_run",
     "score_remaining",
     "set_archived",
+    "set_endpoint",
     "set_keys",
     "set_note",
     "set_outcome",

@@ -4,6 +4,7 @@ from db.models.adjudications import AdjudicationTable, AssignmentTable
 from db.models.base import Base, now
 from db.models.collecting import CollectedPromptTable, CollectionTable
 from db.models.conversations import ConversationTable, MessageTable, MessageVersionTable, TagTable
+from db.models.endpoints import EndpointTable
 from db.models.imports import ImportedScoreTable, ImportTable
 from db.models.labels import EventTable, OutcomeTable, PendingNoteTable, ReviewTable, ScoreTable
 from db.models.runs import ArtifactTable, RunTable, StepMetricTable, TurnMetricTable
@@ -18,6 +19,7 @@ __all__ = [
     "CollectedPromptTable",
     "CollectionTable",
     "ConversationTable",
+    "EndpointTable",
     "EventTable",
     "ImportTable",
     "ImportedScoreTable",

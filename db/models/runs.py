@@ -21,13 +21,16 @@ class RunTable(Base):
 
     `start_token` makes two clicks on Start one run; `queue_place` orders those that wait, smallest
     first, whatever a clock says. `claimed_by` is the process that is about to start it, and
-    `metric_rows` counts every row of turn metrics ever written.
+    `metric_rows` counts every row of turn metrics ever written. `parent_id` names the run whose
+    adapter it started from, also when that is deleted (ids are never used again, so it refers to no
+    other), and `ancestors` holds the rounds before it (`db.records.Round`) as they stood then.
     """
 
     __tablename__ = "runs"
     __table_args__ = (
         UniqueConstraint("start_token"),
         Index(None, "status", "queue_place"),
+        Index(None, "parent_id"),
         NEVER_REUSE_IDS,
     )
 
@@ -61,6 +64,8 @@ class RunTable(Base):
     ended_at: Mapped[datetime | None]
     notified_at: Mapped[datetime | None]
     metric_rows: Mapped[int] = mapped_column(default=0)
+    parent_id: Mapped[int | None]
+    ancestors: Mapped[list[dict[str, Any]]] = mapped_column(CleanJson(), default=list)
 
 
 class TurnMetricTable(Base):
@@ -101,7 +106,7 @@ class StepMetricTable(Base):
     step: Mapped[int] = mapped_column(primary_key=True)
     epoch: Mapped[int]
     loss: Mapped[float]
-    grad_norm: Mapped[float]
+    grad_norm: Mapped[float | None]
     lr: Mapped[float]
     kl: Mapped[float]
     kl_base: Mapped[float | None]

@@ -14,6 +14,7 @@ from db.queries.conversations import (
     filter_options,
     matching_ids,
 )
+from db.queries.endpoints import endpoint, endpoints
 from db.queries.history import turn_history
 from db.queries.imports import import_, imports, undo_effects
 from db.queries.insight import data_version
@@ -62,6 +63,8 @@ __all__ = [
     "count_conversations",
     "count_shared_turns",
     "data_version",
+    "endpoint",
+    "endpoints",
     "filter_options",
     "has_turns",
     "ids_of_same",

@@ -13,6 +13,7 @@ from db.records.conversations import (
     Message,
     Score,
 )
+from db.records.endpoints import Endpoint
 from db.records.imports import (
     HubSet,
     Import,
@@ -48,6 +49,7 @@ __all__ = [
     "ConversationFilter",
     "ConversationOrder",
     "ConversationRow",
+    "Endpoint",
     "FilterOptions",
     "HubSet",
     "Import",

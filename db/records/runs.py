@@ -22,6 +22,7 @@ class Run:
             to tell a reused id from the real one.
         heartbeat_at: When the run last said that it lives.
         stop_stage: How far a stop has gone, None if nobody asked for one; since `stop_stage_at`.
+        parent_id: The run whose adapter it started from, deleted or not; None: the base model.
         metric_rows: How many rows of turn metrics were written so far: more than a reader knows
             of means that there is something new.
         progress: Share of the work done, 0 to 1.
@@ -54,6 +55,7 @@ class Run:
     started_at: datetime | None
     ended_at: datetime | None
     metric_rows: int
+    parent_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,7 @@ class StepMetric:
 
     Attributes:
         loss: Mean token loss over the step's trained tokens.
-        grad_norm: L2 norm of the gradient before clipping.
+        grad_norm: L2 norm of the gradient before clipping; None where an endpoint does not tell it.
         lr: Learning rate used.
         kl: Mean over tokens of the KL estimate to the old policy, in nats.
         kl_base: The same to the base model; None where it was not asked.
@@ -113,7 +115,7 @@ class StepMetric:
     step: int
     epoch: int
     loss: float
-    grad_norm: float
+    grad_norm: float | None
     lr: float
     kl: float
     kl_base: float | None

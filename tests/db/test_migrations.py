@@ -89,7 +89,10 @@ ROWS_SINCE: dict[str, list[str]] = {
         "UPDATE runs SET parent_id = 2,"
         ' ancestors = \'[{"run_id": 2, "name": "deleted since", "mean_score": 0.25}]\'',
     ],
-    "0009": [],
+    "0009": [
+        "INSERT INTO endpoints (name, base_url, key_variable, created_at)"
+        " VALUES ('cluster', 'https://c.example.com', 'KEY', '2026-01-01 10:00:00.000000')",
+    ],
 }
 """What each revision lets a database hold besides the rows of those before it.
 
