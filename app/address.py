@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.routes import (
     CHAT_PARAM,
+    COLLECTION_PARAM,
     COMPARED_PARAM,
     CONVERSATION_PARAM,
     FROM_RUN_PARAM,
@@ -41,6 +42,16 @@ def import_id() -> int | None:
 def open_import(import_id: int | None) -> None:
     """Point the address at an import of this page, or back at the choice of files."""
     _put(IMPORT_PARAM, import_id)
+
+
+def collection_id() -> int | None:
+    """Return the collection that the address names, if any."""
+    return _number(COLLECTION_PARAM)
+
+
+def open_collection(collection_id: int | None) -> None:
+    """Point the address at a collection, or back at the form."""
+    _put(COLLECTION_PARAM, collection_id)
 
 
 def chat_id() -> str:

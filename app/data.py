@@ -20,6 +20,7 @@ from db.enums import ReviewState, RunStatus
 from db.exporting import export as export_to
 from db.records import (
     Artifact,
+    Collection,
     Conversation,
     ConversationFilter,
     ConversationRow,
@@ -43,6 +44,7 @@ from db.records import (
     Workload,
 )
 from db.records.agreement import SharedTurn
+from trainer.collecting.life import reconcile_collections
 from trainer.runs.reconcile import reconcile
 
 P = ParamSpec("P")
@@ -246,6 +248,24 @@ def imports() -> list[Import]:
     auth.current_user()
     reconcile_imports(database())
     return queries.imports(database(), limit=20)
+
+
+def collection(collection_id: int) -> Collection:
+    """Return one collection as it stands at this moment.
+
+    Raises:
+        NotFoundError: if there is none with this id.
+    """
+    auth.current_user()
+    reconcile_collections(database())
+    return queries.collection(database(), collection_id)
+
+
+def collections() -> list[Collection]:
+    """Return the latest collections, newest first."""
+    auth.current_user()
+    reconcile_collections(database())
+    return queries.collections(database(), limit=20)
 
 
 def undo_effects(import_id: int) -> UndoEffects:

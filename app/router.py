@@ -16,7 +16,7 @@ from db.records import User
 LOGO = Path(__file__).parent / "logo.svg"
 ICON = Path(__file__).parent / "icon.svg"  # a named icon would be fetched from the internet
 
-ADMIN_PAGES = {"import", "launch", "agreement", "insight"}
+ADMIN_PAGES = {"import", "launch", "collect", "agreement", "insight"}
 """Pages on which an annotator can do nothing; `app.permissions` decides what anybody may do."""
 
 
@@ -101,6 +101,13 @@ def _pages(*, is_admin: bool = True) -> dict[str, list[StreamlitPage]]:
         ],
         "Use": [
             st.Page(routes.CHAT, title="Chat", icon=":material/forum:", url_path="chat"),
+            st.Page(
+                routes.COLLECT,
+                title="Collect",
+                icon=":material/inbox:",
+                url_path="collect",
+                visibility="visible" if is_admin else "hidden",
+            ),
         ],
         "Project": [
             st.Page(
