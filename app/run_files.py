@@ -13,6 +13,7 @@ from app import data
 from db import formats
 from db.records import Conversation, Run, StepMetric, TurnMetric
 from trainer.errors import CheckpointError
+from trainer.runs import lineage
 from trainer.runs.checkpoint import Judgement
 from trainer.runs.folder import RunFolder, read_json
 
@@ -74,11 +75,7 @@ def samples(run: Run) -> list[Sample]:
 
 def judgements(run: Run) -> list[Judgement]:
     """Return what the held-out conversations said of each epoch so far; empty without any."""
-    path = folder(run.id).held_out
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [Judgement(**json.loads(line)) for line in lines]
+    return lineage.judgements(folder(run.id))
 
 
 def log_tail(run: Run, lines: int = LOG_LINES) -> str:

@@ -1,6 +1,7 @@
 """What the policies before training say of each reply: measured once, kept for all epochs."""
 
 from collections.abc import Callable, Sequence
+from itertools import count
 
 from trainer.choices import LossName, OldLogprobs
 from trainer.config import RECIPE_OLD_LOGPROB, TrainConfig
@@ -29,16 +30,16 @@ def first_progress(
     The old log-probabilities are the recipe's constant; or what was stored when the reply was
     sampled; or, for replies that no known policy sampled, what the model says of them before the
     first step. A fresh adapter changes nothing, so that this is the base model too, and one
-    measurement serves for both. The base model is asked about the other replies as well if a
-    setting needs its answer. It is asked in the passes of the first epoch, so that the first
-    ratios are exactly 1.
+    measurement serves for both; where the run starts from an earlier adapter, the base model is
+    asked by itself, with the adapter switched off. It is asked about every reply if a setting needs
+    its answer. All is asked in the passes of the first epoch, so that the first ratios are exactly 1.
 
     Args:
         turns: The turns to train on.
         plan: The run's steps.
         held_out: The held-out turns, and the passes to measure them in.
         config: The settings.
-        client: A training client with a fresh adapter.
+        client: A training client with the adapter that the run starts from.
         recorder: Told how far it is; says whether to stop.
     """
     known: dict[int, Logprobs] = {}
@@ -49,24 +50,34 @@ def first_progress(
             known[position] = turn.rendered.sampled_logprobs
     needs_base = config.kl_weight > 0 or config.max_kl > 0
     groups = [group for step in plan if step.epoch == 0 for group in step.passes]
-    asked = [group for group in groups if needs_base or not all(p in known for p in group)]
+    unknown = [group for group in groups if not all(p in known for p in group)]
+    is_fresh = not config.start_from
+    asked = groups if needs_base and is_fresh else unknown
+    asked_base = groups if needs_base and not is_fresh else []
     held_out_turns, held_out_passes = held_out
-    total = len(asked) + len(held_out_passes)
+    total = len(asked) + len(asked_base) + len(held_out_passes)
+    numbers = count(1)
 
-    def go_on(number: int) -> bool:
-        text = f"measuring the data before training, {number + 1}/{total}"
+    def go_on(_number: int) -> bool:
+        text = f"measuring the data before training, {next(numbers)}/{total}"
         return recorder.progress(0.0, text)
 
-    base = measure(turns, asked, client, go_on)
-    if base is None:
+    start = measure(turns, asked, client, go_on)
+    if start is None:
         return None
-    judges = measure(held_out_turns, held_out_passes, client, lambda n: go_on(len(asked) + n))
+    base = start
+    if not is_fresh:
+        with client.without_adapter():
+            base = measure(turns, asked_base, client, go_on)
+        if base is None:
+            return None
+    judges = measure(held_out_turns, held_out_passes, client, go_on)
     if judges is None:
         return None
     every = range(len(turns))
     return Progress(
         step=0,
-        old_logprobs=tuple(known[p] if p in known else base[p] for p in every),
+        old_logprobs=tuple(known[p] if p in known else start[p] for p in every),
         base_logprobs=tuple(base[p] for p in every) if len(base) == len(turns) else None,
         held_out_logprobs=tuple(judges[p] for p in range(len(held_out_turns))),
     )

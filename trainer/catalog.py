@@ -127,6 +127,25 @@ def name_of_hub_id(hub_id: str) -> str:
     return next((model.name for model in LISTED if model.hub_id == hub_id), hub_id)
 
 
+def is_same_model(settings: Settings, name: str, known_as: str) -> bool:
+    """Return whether a base model is the one that an adapter's files know under another name.
+
+    Args:
+        settings: Where base models are.
+        name: What EveryTurn calls it.
+        known_as: Its hub id, its folder, or, of a model that is on no hub, its title.
+    """
+    try:
+        ours = find_model(settings, name)
+        if known_as in (ours.name, ours.hub_id) or name_of_hub_id(known_as) == ours.name:
+            return True
+        if ours.hub_id is None and known_as == ours.title:
+            return True
+        return find_model(settings, known_as).name == ours.name
+    except ModelError:
+        return False
+
+
 def model_folder(settings: Settings, name: str) -> Path:
     """Return the folder from which the model loads; it may not exist before a pull.
 

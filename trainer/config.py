@@ -43,6 +43,12 @@ class TrainConfig:
     base_model: str = setting(
         EMBEDDED_MODEL, "Base model", "Name of a listed model, a hub id, or a local folder."
     )
+    start_from: str = setting(
+        "",
+        "Start from",
+        "Number of a run, or a folder, whose adapter the run goes on from; empty starts from the base "
+        "model. Its base model, rank, alpha and layers must be this run's.",
+    )
     device: Device = setting(
         Device.AUTO, "Device", "auto takes the first CUDA device, or the CPU where there is none."
     )
@@ -73,18 +79,18 @@ class TrainConfig:
         limits=Limits(low=8, high=131072),
     )
 
-    aggregation: Aggregation = setting(
-        Aggregation.ADJUDICATED,
-        "Scores of several people",
-        "Which number a turn gets that several people scored. adjudicated: the score that was "
-        "decided for it, else the mean. mean, median: of all its scores. one_rater: that of one "
-        "person; what they did not score has none.",
     selection: str = setting(
         "",
         "Conversations",
         "In words, how the conversations were chosen on the launch page. It changes nothing: what was "
         "chosen is copied into the run's folder.",
     )
+    aggregation: Aggregation = setting(
+        Aggregation.ADJUDICATED,
+        "Scores of several people",
+        "Which number a turn gets that several people scored. adjudicated: the score that was "
+        "decided for it, else the mean. mean, median: of all its scores. one_rater: that of one "
+        "person; what they did not score has none.",
     )
     rater: str = setting(
         "", "Rater", "Whose scores count under one_rater; without effect otherwise."

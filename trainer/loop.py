@@ -204,7 +204,7 @@ def _last_word(ending: Ending, progress: Progress, planned: int) -> str:
         )
     elif progress.judgements:
         words += (
-            " No epoch did better on the held-out conversations than the untrained model: the "
+            " No epoch did better on the held-out conversations than the model it started from: the "
             "adapter is the last one; compare it with the base model before you use it."
         )
     return words

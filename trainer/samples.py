@@ -18,7 +18,7 @@ def sample_before(
     client: TrainingClient,
     folder: RunFolder,
 ) -> None:
-    """Choose the prompts and write `samples.json` with the untrained model's answers."""
+    """Choose the prompts and write `samples.json` with the model's answers before training."""
     prompts = choose_prompts(conversations, config.sample_prompts)
     answers = _answers(prompts, config, client)
     write_json(

@@ -31,7 +31,7 @@ def write_summary(
     `computed_tokens`, `distinct_tokens` and `turn_tokens` count all epochs that were trained:
     tokens sent through the model, tokens that differ from each other in their prefix, and tokens
     that one pass a turn would have sent. `held_out` is None where nothing was held out; its
-    `best_epoch` is None where no epoch did better than the untrained model.
+    `best_epoch` is None where no epoch did better than the model the run started from.
     """
     done = [step for step in plan if step.index < progress.step]
     inputs = [turn.rendered.model_input for turn in turns]

@@ -15,8 +15,8 @@ def held_out_line(judgements: Sequence[Judgement], *, has_ended: bool) -> None:
         st.markdown(
             f":material/balance: {describe(judgements, has_ended=has_ended)}",
             help="Change × advantage of conversations that the run does not train on, in nats per "
-            "token (a token's change counts up to 1). 0 is the untrained model; the higher, the "
-            "better.",
+            "token (a token's change counts up to 1). 0 is the model that the run started from; the "
+            "higher, the better.",
         )
 
 
@@ -29,5 +29,5 @@ def describe(judgements: Sequence[Judgement], *, has_ended: bool) -> str:
         last = (
             " The last epoch's adapter is kept: compare it with the base model before you use it."
         )
-        return f"{text} None is better than the untrained model.{last if has_ended else ''}"
+        return f"{text} None is better than the model that the run started from.{last if has_ended else ''}"
     return f"{text} Epoch {best.epoch + 1} is the best{' and kept' if has_ended else ' so far'}."

@@ -1,5 +1,7 @@
 """Making, naming and deleting runs."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import func, select
@@ -9,7 +11,7 @@ from db.engine import Database
 from db.errors import ConflictError
 from db.models import RunTable
 from db.queries.runs import run_not_found, run_record
-from db.records import Run
+from db.records import Round, Run
 
 
 def create_run(
@@ -23,6 +25,7 @@ def create_run(
     start_token: str,
     device: str = "",
     claimed_by: str = "",
+    ancestors: Sequence[Round] = (),
 ) -> Run:
     """Create a queued run; it can be claimed once its snapshot is set.
 
@@ -38,6 +41,7 @@ def create_run(
         device: "cpu" or "cuda": what it will compute on.
         claimed_by: Names the process that is about to write the snapshot, so that others can tell
             when that process is gone before it did.
+        ancestors: The rounds before it, oldest first; the last is the run that it starts from.
     """
     with db.session() as session:
         row = session.scalars(
@@ -53,6 +57,8 @@ def create_run(
                 start_token=start_token,
                 device=device,
                 claimed_by=claimed_by,
+                parent_id=ancestors[-1].run_id if ancestors else None,
+                ancestors=[asdict(round) for round in ancestors],
                 queue_place=(session.scalar(select(func.max(RunTable.queue_place))) or 0) + 1,
             )
             session.add(row)

@@ -29,8 +29,8 @@ from db.queries.labelling import (
     review_state,
     score_events,
 )
-from db.queries.overview import local_user, overview
 from db.queries.lineage import ancestors, last_kl_base, mean_score, next_rounds
+from db.queries.overview import local_user, overview
 from db.queries.runs import (
     artifacts,
     latest_step_metrics,

@@ -182,6 +182,7 @@ def run_record(row: RunTable) -> Run:
         started_at=row.started_at,
         ended_at=row.ended_at,
         metric_rows=row.metric_rows,
+        parent_id=row.parent_id,
     )
 
 

@@ -55,6 +55,7 @@ def _begin_folder(options: argparse.Namespace, config: TrainConfig, folder: RunF
     from trainer.catalog import find_model
     from trainer.preview import preview, refuse_blocked
     from trainer.runs.folder import write_json, write_text
+    from trainer.starting import copy_start, find_start, settled
 
     conversations = read_conversations(options.data)
     if options.out.exists() and (not options.out.is_dir() or any(options.out.iterdir())):
@@ -65,10 +66,14 @@ def _begin_folder(options: argparse.Namespace, config: TrainConfig, folder: RunF
             f"python -m trainer resume {options.out}",
         )
     refuse_blocked(preview(conversations, config))
-    config = config.replace(base_model=find_model(read_settings(), config.base_model).name)
+    settings = read_settings()
+    config = config.replace(base_model=find_model(settings, config.base_model).name)
+    start = find_start(settings, config)
+    config = settled(config, start)
     options.out.mkdir(parents=True, exist_ok=True)
     write_json(folder.config, config.to_json())
     write_text(folder.data, write(conversations, "native"))
+    copy_start(start, folder)
 
 
 def _train(folder: RunFolder, config: TrainConfig) -> int:

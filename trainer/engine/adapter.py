@@ -17,14 +17,15 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
+from trainer.adapter_config import CONFIG_FILE, WEIGHTS_FILE
 from trainer.engine.lora import LoraLinear
-from trainer.errors import CheckpointError, ConfigError
+from trainer.errors import CheckpointError, ConfigError, shortened
 
 ADAPTER = "default"
 """The name under which peft keeps the adapter that is trained."""
 
-CONFIG_FILE = "adapter_config.json"
-WEIGHTS_FILE = "adapter_model.safetensors"
+Shapes = dict[str, torch.Size]
+"""The shapes of an adapter's tensors by the keys that its file has."""
 
 IN_A_BLOCK = re.compile(r"\.\d+\.")
 """Blocks are numbered; the output head, embeddings and final norm lie outside of them."""
@@ -195,10 +196,33 @@ def set_adapter_tensors(model: PeftModel, tensors: dict[str, Tensor], *, origin:
         CheckpointError: if keys or shapes are not those of this adapter.
     """
     expected = {key: value.shape for key, value in adapter_tensors(model).items()}
-    if expected != {key: value.shape for key, value in tensors.items()}:
+    given = {key: value.shape for key, value in tensors.items()}
+    if expected != given:
         raise CheckpointError(
-            "the adapter was made for another model, rank or choice of layers",
+            "the adapter was made for another model, rank or choice of layers: "
+            f"{_difference(expected, given)}",
             where=origin,
-            remedy="Use the base model and rank it was trained with.",
+            remedy="Use the base model, rank and layers it was trained with.",
         )
     set_peft_model_state_dict(model, tensors, adapter_name=ADAPTER)
+
+
+def _difference(expected: Shapes, given: Shapes) -> str:
+    """Return in words what two adapters' tensors differ in, by the names of their layers."""
+    missing, unknown = _layers(expected) - _layers(given), _layers(given) - _layers(expected)
+    if missing or unknown:
+        parts = [
+            f"it {what} {', '.join(sorted(names))}"
+            for what, names in (("has nothing for", missing), ("also has", unknown))
+            if names
+        ]
+        return " and ".join(parts)
+    for key in sorted(expected.keys() ^ given.keys()):
+        return f"{shortened(key)} is in only one of the two"
+    key = next(key for key in sorted(expected) if expected[key] != given[key])
+    return f"{shortened(key)} is {tuple(given[key])}, and {tuple(expected[key])} is wanted"
+
+
+def _layers(shapes: Shapes) -> set[str]:
+    """Return the kinds of layers that tensors belong to, such as q_proj."""
+    return {key.partition(".lora_")[0].rpartition(".")[2] for key in shapes}

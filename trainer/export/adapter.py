@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from db.settings import Settings
+from trainer.adapter_config import CONFIG_FILE
 from trainer.config import TrainConfig
-from trainer.engine.adapter import CONFIG_FILE
 from trainer.engine.client import TrainingClient
 from trainer.export.card import model_card
 from trainer.runs.folder import RunFolder, atomic_folder, read_json, write_json, write_text

@@ -107,7 +107,7 @@ def kept_epoch(folder: RunFolder) -> str:
     if best is None:
         return (
             "The weights are those after the last epoch; no epoch did better on the held-out "
-            "conversations than the untrained model."
+            "conversations than the model it started from."
         )
     return f"The weights are those after epoch {best + 1}, the best on held-out conversations."
 

@@ -13,9 +13,9 @@ from transformers import AutoModelForCausalLM, GgufConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from db.settings import Settings
+from trainer.adapter_config import CONFIG_FILE, WEIGHTS_FILE
 from trainer.catalog import find_model
 from trainer.config import TrainConfig
-from trainer.engine.adapter import CONFIG_FILE, WEIGHTS_FILE
 from trainer.errors import CheckpointError
 from trainer.export.adapter import copy_adapter
 from trainer.export.card import model_card, portable_name

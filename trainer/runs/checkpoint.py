@@ -25,7 +25,7 @@ class Judgement:
         epoch: Epoch after which it was taken, from 0.
         step: Optimiser steps done by then.
         signal: How far the held-out replies moved as their scores ask, in nats a token; see
-            `trainer.held_out.signal`. 0 is the untrained model.
+            `trainer.held_out.signal`. 0 is the model that the run started from.
         conversations: How many conversations were judged.
         turns: How many turns of theirs.
         response_tokens: How many reply tokens.
@@ -66,7 +66,7 @@ class Progress:
 
     @property
     def best(self) -> Judgement | None:
-        """The best judgement, if it is better than the untrained model's, which is 0."""
+        """The best judgement, if it is better than that of the model it started from, which is 0."""
         better = [judgement for judgement in self.judgements if judgement.signal > 0]
         return max(better, key=lambda judgement: judgement.signal, default=None)
 

@@ -79,6 +79,11 @@ class RunFolder:
         return self.path / "adapter"
 
     @property
+    def start(self) -> Path:
+        """The run's own copy of the adapter that it started from, if it started from one."""
+        return self.path / "start"
+
+    @property
     def checkpoints(self) -> Path:
         """One folder a checkpoint, named by its optimiser step."""
         return self.path / "checkpoints"

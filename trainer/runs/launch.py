@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from db import commands, queries
 from db.engine import Database
@@ -20,6 +21,7 @@ from trainer.errors import DiskFullError, TrainerError
 from trainer.preview import preview, refuse_blocked
 from trainer.runs.failure import explain
 from trainer.runs.folder import RunFolder, sha256_of, write_json, write_text
+from trainer.runs.lineage import ancestors_of
 from trainer.runs.process import (
     new_claim,
     own_environment,
@@ -27,6 +29,7 @@ from trainer.runs.process import (
     reap_in_time,
     start_time,
 )
+from trainer.starting import copy_start, find_start, run_of, settled
 
 
 def start_run(
@@ -48,11 +51,14 @@ def start_run(
 
     Raises:
         BadDataError: if the data cannot be trained on (see `trainer.preview`).
+        ConfigError: if the adapter to start from does not fit (see `trainer.starting`).
         ModelError: if there is no such base model.
         DiskFullError, TrainerError: if the run's folder cannot be written.
     """
     conversations = queries.conversations(database, list(conversation_ids))
     config = config.replace(base_model=find_model(database.settings, config.base_model).name)
+    start = find_start(database.settings, config)
+    config = settled(config, start)
     table = preview(conversations, config)
     refuse_blocked(table)
     claim = new_claim()
@@ -66,11 +72,12 @@ def start_run(
         start_token=start_token,
         device=device_of(config),
         claimed_by=claim,
+        ancestors=ancestors_of(database, run_of(config.start_from)),
     )
     if run.claimed_by != claim:  # another click, tab or process has made it, and prepares it
         return run
     try:
-        _freeze(database, run, conversations, config)
+        _freeze(database, run, conversations, config, start)
     except OSError as error:
         failure = explain(error)
         commands.end_run(
@@ -94,13 +101,18 @@ def device_of(config: TrainConfig) -> str:
 
 
 def _freeze(
-    database: Database, run: Run, conversations: Sequence[Conversation], config: TrainConfig
+    database: Database,
+    run: Run,
+    conversations: Sequence[Conversation],
+    config: TrainConfig,
+    start: Path | None,
 ) -> None:
-    """Write the run's own copy of configuration and data; from then on it can be claimed."""
+    """Write the run's own copy of all it begins from; from then on it can be claimed."""
     folder = RunFolder(database.settings.run_dir(run.id))
     folder.path.mkdir(parents=True, exist_ok=True)
     write_json(folder.config, config.to_json())
     write_text(folder.data, write(conversations, "native"))
+    copy_start(start, folder)
     commands.set_snapshot(database, run.id, sha256_of(folder.data))
 
 

@@ -31,6 +31,8 @@ from trainer.runs.notice import tell
 from trainer.runs.process import is_alive, own_machine, own_start_time
 from trainer.runs.recorder import FileRecorder, Recorder
 from trainer.runs.shared_recorder import SharedRecorder
+from trainer.serving.worker import make_room
+from trainer.starting import start_name
 
 FOLDER_GONE = Failure(
     ErrorKind.FOLDER_GONE, "The run's folder was deleted while it ran. Launch the run anew."
@@ -82,6 +84,9 @@ def _run(folder: RunFolder, recorder: Recorder, settings: Settings, ranks: Ranks
         base_precision=config.base_precision,
     )
     recorder.note(f"{config.base_model} on {client.device}: {client.path_reason}")
+    if config.start_from:
+        client.load_adapter(str(folder.start)).result()
+        recorder.note(f"it starts from the adapter of {start_name(config)}")
     load_s = time.perf_counter() - started
     return train(conversations, config, client, folder, recorder, settings, load_s=load_s)
 
@@ -161,6 +166,8 @@ def _carry_out(
                 where=str(folder.data),
                 remedy="Launch the run anew.",
             )
+        if make_room(database.settings, run.device):
+            recorder.note(f"the chat has left the {run.device} to this run")
         with recorder.recording():
             ending = run_folder(folder, recorder, database.settings, ranks)
         _record_artifacts(database, run_id, folder)

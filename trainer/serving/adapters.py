@@ -1,6 +1,5 @@
 """The adapters that may be asked for by name: those of finished runs, and any that were named."""
 
-import json
 import re
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -13,8 +12,9 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from db.settings import Settings
-from trainer.catalog import find_model, name_of_hub_id
-from trainer.engine.adapter import CONFIG_FILE, WEIGHTS_FILE, read_adapter_tensors
+from trainer.adapter_config import CONFIG_FILE, WEIGHTS_FILE, read_adapter_config
+from trainer.catalog import is_same_model
+from trainer.engine.adapter import read_adapter_tensors
 from trainer.errors import CheckpointError, ConfigError, ModelError, TrainerError, shortened
 from trainer.runs.folder import RunFolder, sha256_of
 from trainer.serving.passes import adaptable_layers, in_and_out
@@ -29,9 +29,6 @@ KEPT_ADAPTERS = 8
 """So many adapters stay loaded; the one that was not asked for the longest goes first."""
 
 KEY = re.compile(r"base_model\.model\.(?P<layer>.+)\.lora_(?P<part>[AB])\.weight")
-
-PLAIN = {"use_dora": False, "use_rslora": False, "bias": "none", "lora_bias": False}
-"""What an adapter's config may say, since only the plain low-rank update is computed here."""
 
 
 class UnknownModelError(ModelError):
@@ -179,7 +176,7 @@ class Shelf:
 
     def _load(self, name: str, folder: Path) -> Answerer:
         try:
-            config = _read_config(folder)
+            config = read_adapter_config(folder)
             updates = self._updates(config, read_adapter_tensors(folder))
         except TrainerError as error:
             raise _refused(name, error.what) from error
@@ -221,41 +218,12 @@ def _state(folder: Path) -> tuple[Any, ...]:
 
 def _refusal(settings: Settings, base_model: str, folder: Path) -> str:
     try:
-        trained_on = str(_read_config(folder)["base_model_name_or_path"])
+        trained_on = str(read_adapter_config(folder)["base_model_name_or_path"])
     except CheckpointError as error:
         return error.what
-    if name_of_hub_id(trained_on) == base_model or _same_folder(settings, trained_on, base_model):
+    if is_same_model(settings, base_model, trained_on):
         return ""
     return f"it was trained on {shortened(trained_on)}, and {base_model} is served"
-
-
-def _same_folder(settings: Settings, left: str, right: str) -> bool:
-    try:
-        return find_model(settings, left).name == find_model(settings, right).name
-    except ModelError:
-        return False
-
-
-def _read_config(folder: Path) -> dict[str, Any]:
-    """Return an adapter's config.
-
-    Raises:
-        CheckpointError: if it is none that can be used here.
-    """
-    try:
-        config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
-        number = float(config["lora_alpha"]) / int(config["r"])
-        kind = config["peft_type"], str(config["base_model_name_or_path"])
-    except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError) as error:
-        raise CheckpointError(f"its {CONFIG_FILE} cannot be read ({error})") from error
-    if kind[0] != "LORA" or number <= 0:
-        raise CheckpointError("it is no LoRA adapter")
-    for key, plain in PLAIN.items():
-        if config.get(key) not in (plain, None):
-            raise CheckpointError(f"its setting {key} is not supported here")
-    if config.get("rank_pattern") or config.get("alpha_pattern") or config.get("modules_to_save"):
-        raise CheckpointError("its layers differ in rank or alpha, or it replaces whole layers")
-    return config
 
 
 def _refused(name: str, why: str) -> RefusedAdapterError:
