@@ -1,7 +1,7 @@
 """What the import page reads from files that wait: their format, and their first conversations."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import streamlit as st
@@ -39,7 +39,7 @@ def detection(job: Import, index: int) -> Detection:
         DataError: if it cannot be read at all.
     """
     file = job.files[index]
-    return _detection(str(settings().home), job.id, index, file.name, file.format)
+    return _detection(str(settings().home), job.id, index, replace(file, rule=None))
 
 
 def rule_of(job: Import, index: int) -> ScoreRule:
@@ -60,22 +60,20 @@ def previews(job: Import, index: int) -> list[Preview]:
     """
     file = job.files[index]
     rule = json.dumps(rule_of(job, index).to_json())
-    return _previews(str(settings().home), job.id, index, file.name, file.format, rule)
+    return _previews(str(settings().home), job.id, index, replace(file, rule=None), rule)
 
 
 @st.cache_data(max_entries=50, show_spinner=False)
-def _detection(home: str, import_id: int, index: int, name: str, format: str) -> Detection:
+def _detection(home: str, import_id: int, index: int, file: ImportFile) -> Detection:
     del home  # a part of the cache's key
-    source = source_of(database().settings, import_id, index, ImportFile(name=name))
-    return detect(source, format)
+    source = source_of(database().settings, import_id, index, file)
+    return detect(source, file.format, file.encoding)
 
 
 @st.cache_data(max_entries=50, show_spinner=False)
-def _previews(
-    home: str, import_id: int, index: int, name: str, format: str, rule: str
-) -> list[Preview]:
-    found = _detection(home, import_id, index, name, format)
-    source = source_of(database().settings, import_id, index, ImportFile(name=name))
+def _previews(home: str, import_id: int, index: int, file: ImportFile, rule: str) -> list[Preview]:
+    found = _detection(home, import_id, index, file)
+    source = source_of(database().settings, import_id, index, file)
     items = read(source, rule=ScoreRule.from_json(json.loads(rule)), detection=found)
     shown = (item for item in islice(items, _LOOKED_AT) if isinstance(item, Parsed))
     return [_preview(item) for item in islice(shown, PREVIEWED)]

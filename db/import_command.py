@@ -29,6 +29,12 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--hub", metavar="NAME", help="a data set of the Hugging Face Hub instead")
     parser.add_argument("--format", default=formats.AUTO, choices=(formats.AUTO, *formats.READABLE))
     parser.add_argument(
+        "--encoding",
+        default=formats.AUTO,
+        metavar="NAME",
+        help="the text's encoding, where it is recognised wrongly: cp1252, cp1251, koi8-r ...",
+    )
+    parser.add_argument(
         "--scale",
         action="append",
         default=[],
@@ -69,7 +75,7 @@ def run_import(options: argparse.Namespace) -> int:
                 name=options.hub, split=options.split, config=options.config, limit=options.limit
             )
             sources = [opened.enter_context(fetched(wanted))]
-        files = [_file(source, options.format, options.scale) for source in sources]
+        files = [_file(source, options) for source in sources]
         database = open_database()
         user_id = queries.local_user(database).id
         try:
@@ -141,11 +147,16 @@ def run_job(import_id: int) -> int:
     return 0
 
 
-def _file(source: Source, format: str, scales: Sequence[str]) -> SourceFile:
+def _file(source: Source, options: argparse.Namespace) -> SourceFile:
     rule = None
-    if scales:
-        rule = _rule(formats.detect(source, format).rule, scales).to_json()
-    return SourceFile(ImportFile(name=source.name, format=format, rule=rule), source)
+    encoding = options.encoding
+    if encoding != formats.AUTO:
+        encoding = formats.encoding_name(encoding)
+    if options.scale:
+        found = formats.detect(source, options.format, encoding)
+        rule = _rule(found.rule, options.scale).to_json()
+    file = ImportFile(name=source.name, format=options.format, encoding=encoding, rule=rule)
+    return SourceFile(file, source)
 
 
 def _rule(suggested: ScoreRule, changes: Sequence[str]) -> ScoreRule:

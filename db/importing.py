@@ -137,7 +137,7 @@ def stage(
             name = chosen.file.name
             file = name if len(files) > 1 else ""
             with _named(file):
-                found = detect(chosen.source, chosen.file.format)
+                found = detect(chosen.source, chosen.file.format, chosen.file.encoding)
                 rule = found.rule
                 if chosen.file.rule is not None:
                     rule = ScoreRule.from_json(chosen.file.rule)

@@ -9,15 +9,24 @@ from app.components.errors import guarded, shown
 from app.components.format import counted
 from app.components.import_rule import render_rule
 from app.components.transcript import render_transcript
-from db.formats import AUTO, FORMATS, Detection, ScoreRule
-from db.records import Import
+from db.formats import (
+    AUTO,
+    ENCODINGS,
+    FORMATS,
+    Detection,
+    FileKind,
+    ScoreRule,
+    encoding_title,
+)
+from db.records import Import, ImportFile
 
 
 def render_file(job: Import, index: int) -> None:
-    """Show format, mapping of scores and preview; what is changed is checked again."""
+    """Show format, encoding, mapping of scores and preview; what is changed is checked again."""
+    _choices(job, index)
     with shown():
         found = import_files.detection(job, index)
-        _format(job, index, found)
+        st.markdown(f":gray[{_sureness(job, index, found)}]")
         _previews(job, index)
         rule = import_files.rule_of(job, index)
         changed = render_rule(found, rule, key=f"rule.{job.id}.{index}")
@@ -26,37 +35,65 @@ def render_file(job: Import, index: int) -> None:
             st.rerun()
 
 
-def _format(job: Import, index: int, found: Detection) -> None:
-    key = f"format.{job.id}.{index}"
-    left, right = st.columns([2, 3], vertical_alignment="bottom")
-    left.selectbox(
-        "Format",
-        [AUTO, *FORMATS],
-        index=[AUTO, *FORMATS].index(job.files[index].format),
-        format_func=lambda name: _title(name),
-        key=key,
-        on_change=_check_format,
-        args=(job, index, key),
-        help="Recognised from the content; choose another one if it is read wrongly.",
-    )
-    right.markdown(f":gray[{_sureness(job, index, found)}]")
-
-
-def _title(name: str) -> str:
-    if name == AUTO:
-        return "Recognise it"
-    return FORMATS[name].title
+def _choices(job: Import, index: int) -> None:
+    """Let format and encoding be chosen, also where the file cannot be read as it was recognised."""
+    file = job.files[index]
+    left, right = st.columns(2)
+    for column, label, chosen, titles, about in (
+        (
+            left,
+            "Format",
+            file.format,
+            {name: format.title for name, format in FORMATS.items()},
+            "Recognised from the content; choose another one if it is read wrongly.",
+        ),
+        (
+            right,
+            "Encoding",
+            file.encoding,
+            ENCODINGS,
+            "Recognised from the content; choose another one if letters come out wrong. "
+            "Parquet files need none.",
+        ),
+    ):
+        key = f"{label.lower()}.{job.id}.{index}"
+        names = [AUTO, *titles]
+        column.selectbox(
+            label,
+            names,
+            index=names.index(chosen),
+            format_func={AUTO: "Recognise it", **titles}.__getitem__,
+            key=key,
+            on_change=_check_choice,
+            args=(job, index, label.lower(), key),
+            help=about,
+        )
 
 
 def _sureness(job: Import, index: int, found: Detection) -> str:
     chosen = job.files[index].format != AUTO
-    kind = f"{found.kind}{', gzip' if found.is_gzip else ''}, {found.encoding}"
     fit = f"{found.confidence:.0%} of {counted(found.sampled_rows, 'row')} looked at fit"
     words = f"{'Chosen' if chosen else 'Recognised'}: **{FORMATS[found.format].title}** ({fit})"
     if found.runner_up:
         runner_up = FORMATS[found.runner_up].title
         words += f"; next best: {runner_up} ({found.runner_up_confidence:.0%})"
-    return f"{words}. File: {kind}."
+    return f"{words}. File: {_kind(job, index, found)}."
+
+
+def _kind(job: Import, index: int, found: Detection) -> str:
+    """Say what kind of file it is, and in which encoding."""
+    parts = [found.kind.value]
+    if found.is_gzip:
+        parts.append("gzip")
+    if found.kind is not FileKind.PARQUET:
+        encoding = found.facts.encoding
+        chosen = job.files[index].encoding != AUTO
+        words = f"{'chosen' if chosen else 'recognised'}: **{encoding_title(encoding.name)}**"
+        words += f" (fits {encoding.confidence:.0%}"
+        if encoding.runner_up:
+            words += f"; next best: {encoding_title(encoding.runner_up)}"
+        parts.append(f"{words})")
+    return ", ".join(parts)
 
 
 def _previews(job: Import, index: int) -> None:
@@ -78,18 +115,21 @@ def _previews(job: Import, index: int) -> None:
 
 
 @guarded
-def _check_format(job: Import, index: int, key: str) -> None:
+def _check_choice(job: Import, index: int, field: str, key: str) -> None:
     chosen = str(state.widget_value(key))
-    _check(job, index, format=chosen, rule=None)
+    file = job.files[index]
+    if field == "format":
+        _check(job, index, replace(file, format=chosen, rule=None))
+    else:
+        _check(job, index, replace(file, encoding=chosen))
 
 
 @guarded
 def _check_rule(job: Import, index: int, rule: ScoreRule) -> None:
-    _check(job, index, format=job.files[index].format, rule=rule)
+    _check(job, index, replace(job.files[index], rule=rule.to_json()))
 
 
-def _check(job: Import, index: int, *, format: str, rule: ScoreRule | None) -> None:
+def _check(job: Import, index: int, changed: ImportFile) -> None:
     files = list(job.files)
-    json_rule = None if rule is None else rule.to_json()
-    files[index] = replace(files[index], format=format, rule=json_rule)
+    files[index] = changed
     data.write(import_jobs.check_again, job.id, files)

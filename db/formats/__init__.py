@@ -14,6 +14,7 @@ from db.formats.argilla import ARGILLA
 from db.formats.chatgpt import CHATGPT
 from db.formats.completions import COMPLETIONS
 from db.formats.detecting import Detection, SeenScores, detect_among
+from db.formats.encoding_names import ENCODINGS, encoding_name, encoding_title
 from db.formats.format import Format
 from db.formats.helpsteer import HELPSTEER
 from db.formats.hh import HH
@@ -37,6 +38,7 @@ from db.records import Conversation, ImportIssue, IssueOutcome
 
 __all__ = [
     "AUTO",
+    "ENCODINGS",
     "FORMATS",
     "READABLE",
     "WRITABLE",
@@ -55,6 +57,8 @@ __all__ = [
     "Source",
     "Writer",
     "detect",
+    "encoding_name",
+    "encoding_title",
     "issue_words",
     "parse",
     "read",
@@ -94,19 +98,25 @@ WRITABLE = tuple(WRITERS)
 """Names of the formats that `write_to` writes."""
 
 
-def detect(source: Source, format: str = AUTO) -> Detection:
+def detect(source: Source, format: str = AUTO, encoding: str = AUTO) -> Detection:
     """Recognise a file's format from its content, and suggest how its scores are to be read.
 
     Args:
         source: The file.
         format: One of `READABLE` if the person chose it, or "auto".
+        encoding: A name of one of `ENCODINGS` if the person chose it, or "auto".
 
     Raises:
         DataError: if the file is empty, malformed, of no known kind or of none of the formats.
     """
     if format != AUTO:
         _known(format, READABLE)
-    return detect_among(source, FORMATS, None if format == AUTO else format)
+    return detect_among(
+        source,
+        FORMATS,
+        None if format == AUTO else format,
+        None if encoding == AUTO else encoding_name(encoding),
+    )
 
 
 def read(

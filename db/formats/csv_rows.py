@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from db.errors import DataError
-from db.formats.encoding import Decoder, Encoding
+from db.formats.encoding import Decoder
 from db.formats.rows import Row, cut_off, mended
 from db.formats.source import LARGEST_ROW_BYTES
 from db.records import ImportIssue, IssueOutcome
@@ -51,7 +51,7 @@ def delimiter_of(head: str) -> str | None:
 
 
 def csv_rows(
-    chunks: Iterable[bytes], encoding: Encoding, delimiter: str
+    chunks: Iterable[bytes], decoder: Decoder, delimiter: str
 ) -> Iterator[Row | ImportIssue]:
     """Yield a row for each record; empty cells are null, names of columns stripped.
 
@@ -61,7 +61,6 @@ def csv_rows(
     Raises:
         DataError: if a column has no name or the same as another one.
     """
-    decoder = Decoder(encoding)
     csv.field_size_limit(LARGEST_ROW_BYTES)
     lines = _Lines(decoder.texts(chunks))
     reader = csv.reader(iter(lines), delimiter=delimiter, strict=True)

@@ -71,18 +71,24 @@ class Detection:
     facts: FileFacts
 
 
-def detect_among(source: Source, formats: Mapping[str, Format], wanted: str | None) -> Detection:
+def detect_among(
+    source: Source,
+    formats: Mapping[str, Format],
+    wanted: str | None,
+    encoding: str | None = None,
+) -> Detection:
     """Recognise a file's format from its content, in order of preference where two fit equally.
 
     Args:
         source: The file.
         formats: The formats to choose from, by name.
         wanted: The format the person chose, None to recognise it.
+        encoding: The encoding the person chose, None to recognise it.
 
     Raises:
         DataError: if the file cannot be read, has no rows, or is of none of the formats.
     """
-    facts = look(source)
+    facts = look(source, encoding)
     sample = list(_sample(source, facts))
     values = [row.value for row in sample]
     if not values:
@@ -200,7 +206,7 @@ def _file_issues(facts: FileFacts) -> tuple[ImportIssue, ...]:
             row=0,
             field="file",
             reason=facts.encoding.remark,
-            remedy="If it looks wrong, save the file as UTF-8 and import it again.",
+            remedy="If it looks wrong, choose another encoding, or save the file as UTF-8.",
             outcome=IssueOutcome.FLAGGED,
         ),
     )

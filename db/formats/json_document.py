@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NoReturn, cast
 
 from db.errors import DataError
-from db.formats.encoding import Decoder, Encoding
+from db.formats.encoding import Decoder
 from db.formats.json_values import (
     REMEDY,
     TOO_DEEP,
@@ -102,7 +102,7 @@ class _Window:
         self.text, self.start = self.text[self.start :], 0
 
 
-def json_document(chunks: Iterable[bytes], encoding: Encoding) -> Iterator[Row | ImportIssue]:
+def json_document(chunks: Iterable[bytes], text: Decoder) -> Iterator[Row | ImportIssue]:
     """Yield the rows of a JSON document: the entries of its list, or the one object.
 
     {"data": [...]} gives that list's entries. Several values one after another are as many rows.
@@ -111,7 +111,6 @@ def json_document(chunks: Iterable[bytes], encoding: Encoding) -> Iterator[Row |
     Raises:
         DataError: if the document is malformed, naming line and column.
     """
-    text = Decoder(encoding)
     window = _Window(text.texts(chunks))
     window.grow()
     window.skip_space()

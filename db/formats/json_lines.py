@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import orjson
 
-from db.formats.encoding import Decoder, Encoding
+from db.formats.encoding import Decoder
 from db.formats.json_values import REMEDY, TOO_LONG, is_cut_off, loads, malformed_words
 from db.formats.rows import Row, cut_off, mended
 from db.formats.source import LARGEST_ROW_BYTES
@@ -16,13 +16,12 @@ from db.records import ImportIssue
 _LONG_NUMBER = re.compile(rb"\d{19}")  # orjson would round an integer of that length
 
 
-def json_lines(chunks: Iterable[bytes], encoding: Encoding) -> Iterator[Row | ImportIssue]:
+def json_lines(chunks: Iterable[bytes], decoder: Decoder) -> Iterator[Row | ImportIssue]:
     """Yield the rows of JSON lines; a line that is no JSON gives an issue and is passed over.
 
     Empty lines do not count as rows. Lines end with LF, CR LF or CR, also mixed.
     """
-    decoder = Decoder(encoding)
-    if not encoding.is_utf8:
+    if not decoder.encoding.is_utf8:
         chunks = (text.encode("utf-8", "replace") for text in decoder.texts(chunks))
     row = 0
     for number, (line, complete) in enumerate(_lines(chunks), start=1):

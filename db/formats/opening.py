@@ -6,7 +6,8 @@ from typing import cast
 
 from db.errors import DataError
 from db.formats.csv_rows import csv_rows, delimiter_of
-from db.formats.encoding import UTF8, Decoder, Encoding, judge
+from db.formats.encoding import UTF8, Decoder, Encoding, chosen, judge
+from db.formats.encoding_names import encoding_title
 from db.formats.fields import is_object_with
 from db.formats.json_document import json_document
 from db.formats.json_lines import is_lines, json_lines
@@ -45,8 +46,12 @@ class FileFacts:
     delimiter: str = ","
 
 
-def look(source: Source) -> FileFacts:
+def look(source: Source, encoding_name: str | None = None) -> FileFacts:
     """Judge a file by its first megabyte.
+
+    Args:
+        source: The file.
+        encoding_name: The encoding that the person chose, None to recognise it.
 
     Raises:
         DataError: if it is empty, or of a kind that holds no rows.
@@ -72,7 +77,7 @@ def look(source: Source) -> FileFacts:
         )
     if not head.strip(b"\xef\xbb\xbf \t\r\n"):
         _refuse_empty()
-    encoding = judge(head)
+    encoding = judge(head) if encoding_name is None else chosen(head, encoding_name)
     text = "".join(Decoder(encoding).texts([head]))
     if not text.strip():
         _refuse_empty()
@@ -106,15 +111,18 @@ def open_rows(content: Unpacked, facts: FileFacts) -> Iterator[Row | ImportIssue
     Raises:
         DataError: if the file is malformed in a way that leaves the other rows in doubt.
     """
+    decoder = Decoder(facts.encoding)
     match facts.kind:
         case FileKind.PARQUET:
             yield from parquet_rows(content)
         case FileKind.CSV:
-            yield from csv_rows(content.chunks(), facts.encoding, facts.delimiter)
+            yield from csv_rows(content.chunks(), decoder, facts.delimiter)
         case FileKind.JSON_LINES:
-            yield from json_lines(content.chunks(), facts.encoding)
+            yield from json_lines(content.chunks(), decoder)
         case FileKind.JSON:
-            yield from _lone_messages(json_document(content.chunks(), facts.encoding))
+            yield from _lone_messages(json_document(content.chunks(), decoder))
+    if decoder.misfits:
+        yield _misfits(facts.encoding)
     if content.cut_off:
         yield ImportIssue(
             row=0,
@@ -123,6 +131,17 @@ def open_rows(content: Unpacked, facts: FileFacts) -> Iterator[Row | ImportIssue
             remedy="Fetch the file again; importing it then adds what is missing.",
             outcome=IssueOutcome.REPAIRED,
         )
+
+
+def _misfits(encoding: Encoding) -> ImportIssue:
+    return ImportIssue(
+        row=0,
+        field="file",
+        reason=f"some of its bytes are no {encoding_title(encoding.name)} and were read as "
+        "Windows-1252",
+        remedy="Choose another encoding, or save the file as UTF-8.",
+        outcome=IssueOutcome.FLAGGED,
+    )
 
 
 def _lone_messages(rows: Iterator[Row | ImportIssue]) -> Iterator[Row | ImportIssue]:

@@ -114,11 +114,13 @@ class ImportFile:
         name: What the person calls it.
         format: Name of the format, "auto" to recognise it.
         rule: `ScoreRule.to_json()`; None takes the suggested rule.
+        encoding: Name of the text's encoding, "auto" to recognise it.
         hub: Where its rows are fetched from, None if it was a file to begin with.
     """
 
     name: str
     format: str = "auto"
+    encoding: str = "auto"
     rule: dict[str, Any] | None = None
     hub: HubSet | None = None
 

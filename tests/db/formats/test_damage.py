@@ -13,17 +13,19 @@ import pytest
 
 from db.errors import DataError
 from db.formats import (
+    ENCODINGS,
     FileKind,
     Parsed,
     Source,
     csv_rows,
     detect,
+    encoding_name,
     json_document,
     json_lines,
     read,
     source,
 )
-from db.records import IssueOutcome
+from db.records import ImportIssue, IssueOutcome
 from tests.db.formats.reading import clean, found, lines, outcomes_of, said, taken
 
 ROW = {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}
@@ -188,6 +190,35 @@ def test_other_encodings_are_told_apart_and_reported(encoding: str, name: str) -
     conversations, issues = taken(data)
     assert [said(c)[0][1] for c in conversations] == [text] * 2
     assert [i.row for i in issues] == [0]
+
+
+def test_an_encoding_chosen_by_hand_wins_and_its_misfits_are_reported() -> None:
+    text = "\u043f\u0440\u0438\u0432\u0435\u0442, \u0447\u0442\u043e \u0435\u0449\u0451?"
+    row = json.dumps(talk(text), ensure_ascii=False)
+    data = f"{row}\n{row}\n".encode("koi8-r")
+    wrong = found(data).facts.encoding
+    assert wrong.name != "koi8-r"
+    assert "was read as" in wrong.remark
+    right = detect(Source.of_bytes(data), encoding="KOI8_R")
+    assert (right.encoding, right.facts.encoding.confidence, right.issues) == ("koi8-r", 1.0, ())
+    items = list(read(Source.of_bytes(data), detection=right))
+    assert [said(i.conversation)[0][1] for i in items if isinstance(i, Parsed)] == [text] * 2
+    assert len(items) == 2
+
+    misread = detect(Source.of_bytes(data), encoding="cp874")
+    assert misread.facts.encoding.confidence < 1
+    (*_, last) = read(Source.of_bytes(data), detection=misread)
+    assert isinstance(last, ImportIssue)
+    assert "are no Windows-874" in last.reason
+    with pytest.raises(DataError, match=r"no encoding named 'rot13'.*utf-8, utf-16"):
+        detect(Source.of_bytes(data), encoding="rot13")
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_every_encoding_that_can_be_chosen_reads_what_it_writes(name: str) -> None:
+    data = lines(ROW, ROW).decode().encode(name)
+    assert detect(Source.of_bytes(data), encoding=name).format == "openai"
+    assert encoding_name(name) == name
 
 
 def test_a_line_in_another_encoding_is_mended_and_named() -> None:
