@@ -197,7 +197,8 @@ class Job:
                 continue
             if seen.address is not None:
                 if self.loading is not None:
-                    worker.note_loaded(settings, self.loading.loading_s)
+                    loading_s, self.loading = self.loading.loading_s, None
+                    await asyncio.to_thread(worker.note_loaded, settings, loading_s)
                 self.waits_for = ""
                 return seen.address
             self.phase, self.loading = Phase.LOADING, seen

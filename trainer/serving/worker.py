@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -124,7 +124,7 @@ def start(settings: Settings, base_model: str) -> None:
         OSError: if it cannot be started.
     """
     settings.home.mkdir(parents=True, exist_ok=True)
-    with FileLock(settings.home / ".serve-start.lock"):
+    with _locked(settings):
         before = look(settings)
         if before.stage is not Stage.OFF:
             return
@@ -178,9 +178,11 @@ def log_file(settings: Settings) -> Path:
 
 def note_loaded(settings: Settings, loading_s: float) -> None:
     """Keep how long loading took, so that the next one's progress can be told."""
-    started = _read_started(settings)
-    if started is not None:
-        write_json(_started_file(settings), {**asdict(started), "usual_s": max(loading_s, 1.0)})
+    with _locked(settings):
+        started = _read_started(settings)
+        if started is not None:
+            noted = replace(started, usual_s=max(loading_s, 1.0))
+            write_json(_started_file(settings), asdict(noted))
 
 
 def make_room(settings: Settings, device: str) -> bool:
@@ -231,6 +233,10 @@ def _problem(settings: Settings) -> str:
         return ""
     said = [line for line in lines if not line.startswith("Loading ")]
     return said[-1] if said else "Its process ended before the model was loaded."
+
+
+def _locked(settings: Settings) -> FileLock:
+    return FileLock(settings.home / ".serve-start.lock")
 
 
 def _started_file(settings: Settings) -> Path:
