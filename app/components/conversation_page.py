@@ -34,6 +34,13 @@ def _actions(conversation: Conversation, conversation_id: int) -> None:
         disabled=not conversation.assistant_messages,
     ):
         st.switch_page(routes.LABEL, query_params={routes.CONVERSATION_PARAM: str(conversation_id)})
+    if st.button(
+        "Chat from here",
+        icon=":material/forum:",
+        width="stretch",
+        help="Go on with the base model or an adapter; this conversation stays as it is.",
+    ):
+        st.switch_page(routes.CHAT, query_params={routes.CONVERSATION_PARAM: str(conversation_id)})
     if not auth.is_admin():
         return
     with st.container(horizontal=True, gap="xsmall"):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
-from app import data
+from app import data, routes
 from app.components.format import ago, counted, exact_time, plain
 from app.components.run_actions import may_act, resume, run_menu, stop, waiting_actions
 from app.components.run_failure import show_failed, show_interrupted
@@ -106,6 +106,13 @@ def _render_end(run: Run, config: TrainConfig) -> None:
     took = f" after {duration(spent)}" if spent is not None else ""
     if run.status is RunStatus.FINISHED:
         st.success(f"Finished{took}. {plain(run.message)}", icon=":material/check:")
+        st.page_link(
+            routes.CHAT,
+            label="Chat with it",
+            icon=":material/forum:",
+            query_params={routes.RUN_PARAM: str(run.id)},
+            help="The base model and this run's adapter, side by side.",
+        )
         return
     if run.status is RunStatus.FAILED:
         show_failed(run, config, took)
