@@ -18,7 +18,7 @@ the name. A file of any size is read in bounded memory; a row may have up to 64 
 
 | what is wrong | what happens |
 |---|---|
-| not UTF-8 | read as UTF-16 or UTF-32 if it has their mark (or looks like UTF-16), else as the encoding that fits (mostly Windows-1252); you are told, with the first line concerned |
+| not UTF-8 | read as UTF-16 or UTF-32 if it has their mark (or looks like UTF-16), else as the encoding that fits (mostly Windows-1252); you are told, with the first line concerned, and can choose another encoding; bytes that it does not have are read as Windows-1252, and reported |
 | a few bytes that are not UTF-8 in a file that is | they are read as Windows-1252, and the row is reported |
 | a byte order mark; line ends LF, CR LF and CR mixed | no matter |
 | a line of JSON lines that is no JSON, or too long | that row is skipped, with line and column |
