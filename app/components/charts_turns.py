@@ -34,12 +34,14 @@ class TurnView:
         last_step: The last optimiser step on record, from 0.
         conversation: The rows of the one conversation to draw; None draws the medians.
         title: That conversation's title.
+        tells_scores: Whether hover labels tell rewards and advantages.
     """
 
     turns: Mapping[str, Mapping[int, Points]]
     last_step: float
     conversation: Sequence[TurnMetric] | None = None
     title: str = ""
+    tells_scores: bool = True
 
 
 def loss_chart(view: TurnView, *, weighs_scores: bool = True) -> Chart:
@@ -137,7 +139,7 @@ def _draw_turns(
     if view.conversation is None:
         curves = view.turns[measure]
         for turn, points in curves.items():
-            figure.traces += _position_traces(turn, points, measure, axis)
+            figure.traces += _position_traces(turn, points, view, measure, axis)
         return {turn: points[measure].tolist() for turn, points in curves.items()}
     value = MEASURES[measure]
     lines = of_conversation(view.conversation, value)
@@ -146,19 +148,25 @@ def _draw_turns(
     return {turn: [value(member) for member in members] for turn, members in lines.items()}
 
 
-def _position_traces(turn: int, points: Points, measure: str, axis: str) -> list[dict[str, Any]]:
+def _position_traces(
+    turn: int, points: Points, view: TurnView, measure: str, axis: str
+) -> list[dict[str, Any]]:
     low, high = f"{measure}_low", f"{measure}_high"
     group = f"turn {turn + 1}"
-    told = "mean advantage %{customdata[4]:+.3f}"
-    if np.isfinite(points["reward"]).all():
-        told = f"mean reward %{{customdata[5]:+.2f}}, {told}"
+    about = ["epoch", low, high, "conversations"]
+    told = "%{customdata[3]} conversations"
+    if view.tells_scores:
+        about += ["advantage", "reward"]
+        has_rewards = np.isfinite(points["reward"]).all()
+        told += "<br>mean reward %{customdata[5]:+.2f}, " if has_rewards else "<br>"
+        told += "mean advantage %{customdata[4]:+.3f}"
     median = (
-        line(points, measure, about=("epoch", low, high, "conversations", "advantage", "reward"))
+        line(points, measure, about=about)
         | _line_style(turn, len(points), measure, axis)
         | {
             "hovertemplate": f"<b>{group}</b>, step %{{x}}, epoch %{{customdata[0]}}<br>"
             "median %{y:.4f}, middle half %{customdata[1]:.4f} to %{customdata[2]:.4f}<br>"
-            f"%{{customdata[3]}} conversations<br>{told}<extra></extra>",
+            f"{told}<extra></extra>",
         }
     )
     if (points[low] == points[high]).all():

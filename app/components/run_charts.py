@@ -5,6 +5,7 @@ from functools import lru_cache
 
 import streamlit as st
 
+from app import auth, data
 from app.components.charts import Chart, figure_json
 from app.components.charts_learning import heat_chart, learning_chart, signals_chart
 from app.components.charts_live import live_chart
@@ -16,6 +17,7 @@ from app.components.charts_steps import (
     speed_chart,
 )
 from app.components.charts_turns import TurnView, clip_chart, loss_chart, ratio_chart
+from app.components.label_blind import hides_from
 from app.components.learning import cells_of
 from app.components.live_figure import HEIGHT
 from app.metrics import RunMetrics, conversation_rows
@@ -32,27 +34,53 @@ MOST_DRAWN = 16
 def run_charts(
     run: Run, metrics: RunMetrics, config: TrainConfig, titles: Mapping[int, str]
 ) -> None:
-    """Show every chart of a run, two in a row, below the choice of whose turns they show."""
-    chosen = _choose_conversation(metrics, titles)
+    """Show every chart of a run, two in a row, below the choice of whose turns they show.
+
+    Who scores blind sees those that tell nobody's scores.
+    """
+    is_blind = hides_from(auth.current_user(), data.project_settings())
+    if is_blind:
+        st.caption(
+            ":material/visibility_off: Scoring is blind: charts that show how single turns or "
+            "positions were scored are hidden."
+        )
+        chosen = None
+    else:
+        chosen = _choose_conversation(metrics, titles)
+    title = titles.get(chosen or 0, "")
     scope = f"run-{run.id}-{chosen}"
-    for row in _drawn(run.id, metrics, config, chosen, titles.get(chosen or 0, "")):
+    for row in _drawn(run.id, metrics, config, chosen, title, is_blind=is_blind):
         _row(row, scope)
 
 
 @lru_cache(maxsize=MOST_DRAWN)
 def _drawn(
-    run_id: int, metrics: RunMetrics, config: TrainConfig, conversation: int | None, title: str
+    run_id: int,
+    metrics: RunMetrics,
+    config: TrainConfig,
+    conversation: int | None,
+    title: str,
+    *,
+    is_blind: bool,
 ) -> list[list[Chart]]:
     """Draw a run's charts; where nothing is new, whoever looks gets those that are there."""
     rows = None if conversation is None else conversation_rows(run_id, conversation)
     view = TurnView(
-        turns=metrics.turns, last_step=metrics.last_step or 0, conversation=rows, title=title
+        turns=metrics.turns,
+        last_step=metrics.last_step or 0,
+        conversation=rows,
+        title=title,
+        tells_scores=not is_blind,
     )
     return chart_rows(metrics, view, config)
 
 
 def chart_rows(metrics: RunMetrics, view: TurnView, config: TrainConfig) -> list[list[Chart]]:
-    """Return the charts as the page shows them, row by row."""
+    """Return the charts as the page shows them, row by row.
+
+    Where scores are not told, those go that are drawn from them turn by turn: the loss is the
+    advantage, turned over; heat map and signals part turns by its sign.
+    """
     clips = config.loss is LossName.PPO
     constant_old = config.old_logprobs is OldLogprobs.CONSTANT
     bounds = (config.clip_low, config.clip_high) if clips else None
@@ -62,12 +90,18 @@ def chart_rows(metrics: RunMetrics, view: TurnView, config: TrainConfig) -> list
         if view.conversation is None
         else heat_chart(cells_of(view.conversation), "this conversation")
     )
+    learning = learning_chart(metrics.learning, metrics.cells)
+    clip = [clip_chart(view)] if clips else []
+    loss = loss_chart(view, weighs_scores=config.loss is not LossName.CROSS_ENTROPY)
+    of_turns = (
+        [[learning, heat], [loss, ratio], [*clip, signals_chart(metrics.first)]]
+        if view.tells_scores
+        else [[learning], [ratio, *clip]]
+    )
     steps = metrics.steps
     busy = busy_chart(steps)
     return [
-        [learning_chart(metrics.learning, metrics.cells), heat],
-        [loss_chart(view, weighs_scores=config.loss is not LossName.CROSS_ENTROPY), ratio],
-        [*([clip_chart(view)] if clips else []), signals_chart(metrics.first)],
+        *of_turns,
         [
             kl_chart(steps, config.max_kl, constant_old=constant_old),
             grad_norm_chart(steps, config.grad_clip_norm),

@@ -16,7 +16,7 @@ from app.components.format import plain
 from app.components.run_failure import REMEDIES
 from app.components.run_header import stage_text
 from db import commands, queries
-from db.enums import ErrorKind, RunStatus, StopStage
+from db.enums import ErrorKind, RunStatus, StopStage, UserRole
 from tests.app.rows import add_step, make_run, turn_row
 from trainer.config import LossName, Preset, TrainConfig
 from trainer.runs.folder import RunFolder, write_json, write_text
@@ -133,6 +133,29 @@ def test_one_conversation_can_be_looked_at_by_address(open_page, database, conve
     assert page.selectbox(key="chart_conversation").value == 0
     hover = next(t for t in charts(page)["loss"]["data"] if t["name"] == "1")["customdata"]
     assert "Parcel lost" in str(hover)
+
+
+def test_who_scores_blind_is_sent_nothing_that_is_drawn_from_scores(
+    open_page, database, conversation_ids
+):
+    run = make_run(database, conversation_ids, RunStatus.FINISHED, steps=2)
+    commands.admit_person(database, "local", role=UserRole.ANNOTATOR, password=None)
+    scored = {"loss", "heat", "signals"}
+    seen = charts(open_page(routes.RUN, run=run.id))
+    assert scored < seen.keys()
+    assert "advantage" in json.dumps(seen["ratio"])
+    commands.change_project_settings(database, {"blind": True})
+    data.refresh()
+    page = open_page(routes.RUN, run=run.id, view="one conversation")
+    assert not page.exception
+    assert "Scoring is blind" in texts(page.caption)
+    hidden = charts(page)
+    assert hidden.keys() == seen.keys() - scored
+    for name in ("ratio", "clip"):
+        told = hidden[name]["data"]
+        medians = [numbers(trace["customdata"]) for trace in told if "customdata" in trace]
+        assert medians and all(len(point) == 4 for rows in medians for point in rows)
+        assert "advantage" not in json.dumps(told)
 
 
 def test_stop_asks_the_run_and_shows_that_it_was_asked(open_page, database, conversation_ids):
