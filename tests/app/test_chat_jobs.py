@@ -103,7 +103,7 @@ def test_models_answer_side_by_side_and_what_is_kept_is_exact(
     train_adapter(database.settings, tiny_llama, 7)
     chat, _, job = begin(BASE, "run-7")
     wait(done(job))
-    chat, turn, job = begin(chat=chat_store.read(chat.id))
+    chat, _, job = begin(chat=chat_store.read(chat.id))
     wait(done(job))
     chat = chat_store.read(chat.id)
     assert len(chat.path) == 2
