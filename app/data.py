@@ -34,6 +34,7 @@ from db.records import (
     ProjectSettings,
     QueueCounts,
     Refusal,
+    Round,
     Run,
     ScoreEvent,
     StepMetric,
@@ -45,6 +46,7 @@ from db.records import (
 )
 from db.records.agreement import SharedTurn
 from trainer.collecting.life import reconcile_collections
+from trainer.runs.lineage import chain_of
 from trainer.runs.reconcile import reconcile
 
 P = ParamSpec("P")
@@ -340,6 +342,16 @@ def ids_of_same(conversations: tuple[Conversation, ...]) -> tuple[int, ...]:
 def latest_step_metrics(run_id: int, *, most: int) -> list[StepMetric]:
     """Return a run's figures of its last optimiser steps, at most so many, in order."""
     return _read(queries.latest_step_metrics, run_id, most=most)
+
+
+def rounds(run_id: int) -> tuple[Round, ...]:
+    """Return the chain of runs that started from each other, up to and with this one."""
+    return _read(chain_of, run_id)
+
+
+def next_rounds(run_id: int) -> list[Run]:
+    """Return the runs that started from this run's adapter, oldest first."""
+    return _read(queries.next_rounds, run_id)
 
 
 def artifacts(run_id: int) -> list[Artifact]:

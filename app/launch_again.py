@@ -34,6 +34,11 @@ class Again:
     conversation_ids: tuple[int, ...]
 
     @property
+    def is_next_round(self) -> bool:
+        """Whether the new run is to start from the adapter of the earlier one."""
+        return self.config.start_from == str(self.run.id)
+
+    @property
     def origin(self) -> str:
         """A name for this request: the form keeps what is typed for each apart."""
         return "_".join([f"run{self.run.id}", *(f"{k}:{v}" for k, v in self.changes.items()), ""])

@@ -28,8 +28,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 """Every setting that the form offers, each after those that decide whether it matters."""
 
-CHOSEN_ABOVE = ("preset", "base_model", "selection", "aggregation", "rater")
+CHOSEN_ABOVE = ("preset", "base_model", "start_from", "selection", "aggregation", "rater")
 """The settings that the page asks for above the form."""
+
+FROM_THE_START = ("lora_rank", "lora_alpha")
+"""The settings that an earlier adapter brings along where a run starts from one."""
 
 _FIELDS = {field.name: field for field in dataclasses.fields(TrainConfig)}
 _TYPES = get_type_hints(TrainConfig)
@@ -58,6 +61,8 @@ def settings_form(start: TrainConfig, *, origin: str = "") -> TrainConfig:
                 for title, names in part:
                     st.markdown(f"**{title}**")
                     for name in names:
+                        if name in FROM_THE_START and start.start_from:
+                            continue
                         if matters(name, start.replace(**chosen)):
                             chosen[name] = _widget(name, start, prefix)
     config = start.replace(**chosen)
@@ -70,6 +75,8 @@ def settings_form(start: TrainConfig, *, origin: str = "") -> TrainConfig:
 
 def matters(name: str, config: TrainConfig) -> bool:
     """Return whether a setting changes anything under the settings chosen so far."""
+    if name == "start_from":
+        return config.start_from != ""
     if name == "selection":
         return config.selection != ""
     if name == "rater":

@@ -62,6 +62,7 @@ def _takes_the_same(again: Again) -> bool:
     choice = st.radio(
         "Conversations",
         list(names),
+        index=list(names).index(OTHERS if again.is_next_round else THESE),
         format_func=names.__getitem__,
         label_visibility="collapsed",
         key="data",

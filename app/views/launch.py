@@ -13,6 +13,7 @@ from app.components.format import counted, plain
 from app.components.launch_check import show_check
 from app.components.launch_choices import choose_conversations, choose_method, choose_model
 from app.components.launch_scores import choose_scores
+from app.components.launch_start import choose_start
 from app.launch_again import Again
 from app.token_counts import give_up_counting
 from db.errors import EveryTurnError
@@ -39,11 +40,12 @@ def render() -> None:
     with right:
         st.subheader("2 Model", anchor=False)
         model = choose_model(again)
+        start = choose_start(model.name, again) if model else {}
     st.subheader("3 Method", anchor=False)
     preset = choose_method(again)
     if model is None:
         return
-    above = {"base_model": model.name, "selection": chosen.selection, **scores}
+    above = {"base_model": model.name, "selection": chosen.selection, **start, **scores}
     try:
         if again and again.config.preset is preset:
             config = settings_form(again.config.replace(**above), origin=again.origin)
@@ -82,6 +84,8 @@ def _asked_again() -> Again | None:
     if again is None:
         return None
     text = f"Run {again.run.id}, **{plain(again.run.name)}**, again"
+    if again.is_next_round:
+        text = f"The next round after run {again.run.id}, **{plain(again.run.name)}**"
     changed = changes(again.config_before, again.config)
     left, right = st.columns([5, 1], vertical_alignment="center")
     left.info(

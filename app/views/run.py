@@ -7,6 +7,7 @@ from app.components.errors import show_error, show_failure
 from app.components.held_out import held_out_line
 from app.components.run_charts import run_charts
 from app.components.run_header import render_facts, render_progress, render_title
+from app.components.run_lineage import offer_next_round, render_lineage
 from app.components.run_news import mark_seen
 from app.components.run_status import REFRESH_S
 from app.components.run_tabs import run_tabs
@@ -36,6 +37,8 @@ def render() -> None:
         # A run of another version of the product: its rows are kept, its settings cannot be read.
         show_error(error)
         return
+    offer_next_round(run)
+    render_lineage(run)
     live = not run.status.has_ended
     st.fragment(_live, run_every=REFRESH_S if live else None)(run, config)
     run_tabs(run, config)

@@ -23,7 +23,16 @@ def ancestors_of(database: Database, parent_id: int | None) -> tuple[Round, ...]
     """
     if parent_id is None:
         return ()
-    return chain(database, queries.run(database, parent_id))
+    return chain_of(database, parent_id)
+
+
+def chain_of(database: Database, run_id: int) -> tuple[Round, ...]:
+    """Return the chain of a run, see `chain`.
+
+    Raises:
+        NotFoundError: if the run does not exist (any more).
+    """
+    return chain(database, queries.run(database, run_id))
 
 
 def chain(database: Database, run: Run) -> tuple[Round, ...]:
