@@ -94,6 +94,7 @@ class Job:
         """Do the work and keep the replies; for a thread of its own."""
         try:
             asyncio.run(self._main())
+            self._keep(self._replies())
         finally:
             self.phase = Phase.DONE
 
@@ -111,9 +112,6 @@ class Job:
             self._fail(StorageError(explain(error).text, where="chat"))
         finally:
             watch.cancel()
-            replies = self._replies()
-            if replies:
-                await asyncio.to_thread(self._keep, replies)
 
     async def _watch(self) -> None:
         """Stop when nobody looks any more."""
@@ -249,6 +247,8 @@ class Job:
         ]
 
     def _keep(self, replies: Sequence[Reply]) -> None:
+        if not replies:
+            return
         with suppress(EveryTurnError):  # deleted meanwhile, or the disk is full: nobody can be told
             chat_store.update(
                 self.chat.id, lambda chat: with_replies(chat, self.turn.id, list(replies))

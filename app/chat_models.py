@@ -4,6 +4,7 @@ from app import data
 from app.chat_tree import BASE, lane_of, run_of
 from app.components.format import plain, shortened
 from app.run_files import folder
+from db.enums import RunStatus
 from db.records import Run
 from trainer import catalog
 
@@ -15,6 +16,12 @@ def adapters_for(base_model: str) -> list[Run]:
         for run in data.runs()
         if run.base_model == base_model and folder(run.id).adapter.is_dir()
     ]
+
+
+def run_on(device: str) -> Run | None:
+    """Return the run that holds a device, if one does."""
+    active = [status for status in RunStatus if status.has_process]
+    return next((run for run in data.runs_with_status(*active) if run.device == device), None)
 
 
 def base_models() -> list[str]:

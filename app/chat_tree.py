@@ -76,6 +76,7 @@ class Reply:
         token_ids: The sampled tokens.
         logprobs: The log-probability of each under the model without temperature.
         fingerprint: Which weights it were.
+        prompt_mark: Tells what the model saw before it from other prompts.
         sampling: How it was drawn; the seed is the one that was used.
         seconds: From the question to the last token.
         first_s: From the question to the first token.
@@ -89,6 +90,7 @@ class Reply:
     token_ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
     fingerprint: str = ""
+    prompt_mark: str = ""
     seconds: float = 0.0
     first_s: float = 0.0
     problem: str = ""
@@ -147,6 +149,12 @@ class Turn:
         replies = [self.reply(lane) for lane in self.order]
         said = {reply.text for reply in replies if reply is not None and reply.text}
         return self.blind and self.vote is None and len(said) == 2
+
+    @property
+    def hides_names(self) -> bool:
+        """Whether nobody may see yet who said what: until the vote, or until both said the same."""
+        settled = all((reply := self.reply(lane)) and reply.text for lane in self.order)
+        return self.blind and self.vote is None and (self.awaits_vote or not settled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

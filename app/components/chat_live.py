@@ -28,7 +28,7 @@ def column_title(turn: Turn, lane: str) -> str:
     letter = LETTERS[turn.order.index(lane)]
     if not turn.blind:
         return lane_title(lane)
-    return letter if turn.awaits_vote or not turn.replies else f"{letter} · {lane_title(lane)}"
+    return letter if turn.hides_names else f"{letter} · {lane_title(lane)}"
 
 
 def _live(chat_id: str, turn: Turn) -> None:
@@ -50,9 +50,8 @@ def _live(chat_id: str, turn: Turn) -> None:
     for lane, column in zip(lanes, st.columns(len(lanes)), strict=True):
         growing = job.growing[lane]
         with column, st.container(border=True):
-            hidden = turn.blind and turn.vote is None
             letter = LETTERS[turn.order.index(lane)]
-            st.markdown(f"**{letter if hidden else lane_title(lane)}**")
+            st.markdown(f"**{letter if turn.blind else lane_title(lane)}**")
             render_prose(growing.text or "…", key=f"chat.live.{turn.id}.{letter}")
 
 

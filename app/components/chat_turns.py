@@ -130,7 +130,7 @@ def _said(turn: Turn, reply: Reply, place: int) -> None:
         st.error(plain(reply.problem), icon=":material/error:")
         return
     facts = [counted(len(reply.token_ids), "token")]
-    if not turn.awaits_vote:  # how fast a model is may give it away
+    if not turn.hides_names:  # how fast a model is may give it away
         facts.append(f"{reply.seconds:.1f} s")
     if reply.ending in _ENDS:
         facts.append(_ENDS[reply.ending])
@@ -243,7 +243,7 @@ def _switch(key: str, at: int, count: int, what: str, go) -> None:
         inside = 0 <= index < count
         action, arguments = go(index if inside else at)
         st.button(
-            " ",
+            name,
             icon=f":material/{icon}:",
             type="tertiary",
             key=f"chat.{key}.{name}",

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from app import address, auth, chat_store, data
-from app.chat_jobs import holder, job_of
-from app.chat_models import base_models
+from app import address, auth, chat_store
+from app.chat_jobs import job_of
+from app.chat_models import base_models, run_on
 from app.chat_tree import Chat
 from app.components import chat_actions as actions
 from app.components.chat_live import render_waiting_notice
@@ -42,7 +42,7 @@ def render() -> None:
             render_setup(chat)
         else:
             st.info("Somebody else's chat: you can read it.", icon=":material/visibility:")
-        run = holder(data.database(), chat_device())
+        run = run_on(chat_device())
         if run is not None and (not chat.id or job_of(chat.id) is None):
             render_waiting_notice(run)
         if not chat.turns and not chat.opening:
@@ -89,15 +89,29 @@ def _earlier(user_id: int, shown: str) -> None:
                 args=(each.id,),
             )
             st.space("stretch")
-            st.button(
-                " ",
-                icon=":material/delete:",
-                type="tertiary",
-                key=f"chat.delete.{each.id}",
-                help="Delete this chat for good; what was sent to labelling stays.",
-                on_click=actions.delete,
-                args=(each.id,),
-            )
+            if st.button(
+                "Delete", icon=":material/delete:", type="tertiary", key=f"chat.delete.{each.id}"
+            ):
+                _ask_deletion(each)
+
+
+@st.dialog("Delete this chat?", icon=":material/delete:")
+def _ask_deletion(kept: chat_store.Kept) -> None:
+    st.markdown(
+        f"**{plain(shortened(kept.title))}** goes for good, with all its branches. What was sent "
+        "to labelling stays."
+    )
+    with st.container(horizontal=True):
+        deleted = st.button(
+            "Delete the chat",
+            type="primary",
+            key="chat.delete_it",
+            on_click=actions.delete,
+            args=(kept.id,),
+        )
+        stays = st.button("Keep it", key="chat.keep_it")
+    if deleted or stays:
+        st.rerun()
 
 
 def _foot(chat: Chat) -> None:
