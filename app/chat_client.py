@@ -10,6 +10,7 @@ import httpx2
 
 from app.chat_tree import Ending, Reply, Sampling
 from db.errors import EveryTurnError
+from trainer.data.sampled import prompt_mark
 from trainer.serving.address import Address
 
 CONNECT_S = 10.0
@@ -46,6 +47,7 @@ class Growing:
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     fingerprint: str = ""
+    prompt_mark: str = ""
     asked_at: float = field(default_factory=time.monotonic)
     first_s: float = 0.0
     ending: Ending | None = None
@@ -60,6 +62,8 @@ class Growing:
         if "error" in chunk:
             raise refusal(chunk)
         self.fingerprint = chunk.get("system_fingerprint") or self.fingerprint
+        if "prompt_token_ids" in chunk:
+            self.prompt_mark = prompt_mark(chunk["prompt_token_ids"])
         for choice in chunk["choices"]:
             logprobs = choice.get("logprobs")
             if logprobs is not None:
@@ -82,6 +86,7 @@ class Growing:
             token_ids=tuple(self.token_ids),
             logprobs=tuple(self.logprobs),
             fingerprint=self.fingerprint,
+            prompt_mark=self.prompt_mark,
             seconds=time.monotonic() - self.asked_at,
             first_s=self.first_s,
             problem=self.problem,

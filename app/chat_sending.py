@@ -14,6 +14,7 @@ from app.components.format import shortened
 from app.components.label_scale import SCALES
 from db.enums import Role
 from db.records import SCORE_MAX, Conversation, Message
+from trainer.data.sampled import PROMPT_MARK
 
 SOURCE = "chat"
 """What conversations from here are filed under."""
@@ -104,6 +105,7 @@ def _message(reply: Reply, runs: set[int]) -> Message:
             **asdict(reply.sampling),
             "ending": reply.ending.value,
             "weights": reply.fingerprint,
+            **({PROMPT_MARK: reply.prompt_mark} if reply.prompt_mark else {}),
         },
     )
 

@@ -195,7 +195,8 @@ def delete(chat_id: str) -> None:
         raise RefusedError("this chat is somebody else's", where="chat")
     stop(chat_id)
     chat_store.delete(chat_id)
-    address.open_chat(None)
+    if chat_id == address.chat_id():
+        address.open_chat(None)
 
 
 def _require_quiet(chat: Chat) -> None:
