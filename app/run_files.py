@@ -13,6 +13,8 @@ from app import data
 from db import formats
 from db.records import Conversation, Run, StepMetric, TurnMetric
 from trainer.errors import CheckpointError
+from trainer.evaluating.judging import Judgements, read_judgements
+from trainer.evaluating.reply_change import ReplyChange
 from trainer.runs import lineage
 from trainer.runs.checkpoint import Judgement
 from trainer.runs.folder import RunFolder, read_json
@@ -22,11 +24,16 @@ LOG_LINES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One opening from the data with the model's answers before and after training."""
+    """One opening with the model's answers before and after training.
+
+    Attributes:
+        held_out: Whether it is of the fixed set that every run answers.
+    """
 
     prompt: tuple[tuple[str, str], ...]
     before: str
     after: str | None
+    held_out: bool = False
 
 
 def folder(run_id: int) -> RunFolder:
@@ -68,9 +75,26 @@ def samples(run: Run) -> list[Sample]:
             prompt=tuple((message["role"], message["content"]) for message in entry["prompt"]),
             before=entry["before"],
             after=entry["after"],
+            held_out=entry.get("held_out", False),
         )
         for entry in entries
     ]
+
+
+def changes(run: Run) -> list[ReplyChange]:
+    """Return how training changed held-out replies; empty if there are none."""
+    path = folder(run.id).changes
+    if not path.exists():
+        return []
+    try:
+        return [ReplyChange(**entry) for entry in read_json(path)]
+    except CheckpointError:
+        return []
+
+
+def judge(run: Run) -> Judgements | None:
+    """Return what the automatic judge said of the samples; None if it was never asked."""
+    return read_judgements(folder(run.id))
 
 
 def judgements(run: Run) -> list[Judgement]:

@@ -101,7 +101,7 @@ def _problem(name: str, value: Any) -> str | None:
         return None if low <= value <= high else f"it must be from {low} to {high}"
     if isinstance(value, str) and len(value) > MAX_TEXT_CHARS:
         return f"it is longer than {MAX_TEXT_CHARS:,} characters"
-    return _url_problem(value) if name == "webhook_url" else None
+    return _url_problem(value) if name in ("webhook_url", "judge_url") else None
 
 
 def _url_problem(url: str) -> str | None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from db.errors import EveryTurnError
-from trainer.commands import checking, collecting, exporting, models, serving, training
+from trainer.commands import checking, collecting, exporting, judging, models, serving, training
 from trainer.commands.console import fail, say
 from trainer.compute_environment import restart_with_compute_environment
 from trainer.runs.failure import explain
@@ -35,7 +35,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="python -m trainer", description="Train a LoRA adapter on per-turn scores."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for group in (models, training, checking, exporting, serving, collecting):
+    for group in (models, training, checking, exporting, serving, collecting, judging):
         group.add_commands(commands)
     return parser
 

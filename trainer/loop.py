@@ -20,7 +20,7 @@ from trainer.data.turns import (
     held_out_turns,
     trainable_turns,
 )
-from trainer.engine.client import TrainingClient
+from trainer.engines import Engine
 from trainer.errors import BadDataError, CheckpointError, NotFiniteError
 from trainer.export.adapter import write_adapter
 from trainer.held_out import Judge
@@ -54,7 +54,7 @@ class Ending(StrEnum):
 def train(
     conversations: Sequence[Conversation],
     config: TrainConfig,
-    client: TrainingClient,
+    client: Engine,
     folder: RunFolder,
     recorder: Recorder,
     settings: Settings,
@@ -120,7 +120,7 @@ def train(
         client.load_state(str(best.state)).result()
     ending = Ending.EARLY if progress.kl_limit_passed else Ending.FINISHED
     recorder.progress(1.0, "asking the trained model the sample prompts")
-    client.ranks.lead(lambda: sample_after(config, client, folder))
+    client.ranks.lead(lambda: sample_after(conversations, config, client, folder))
     recorder.progress(1.0, "saving the adapter")
     total_s = load_s + time.perf_counter() - started
 
@@ -139,7 +139,7 @@ def _begin(
     plan: Sequence[Step],
     judge: Judge,
     config: TrainConfig,
-    client: TrainingClient,
+    client: Engine,
     folder: RunFolder,
     recorder: Recorder,
 ) -> Progress | None:
@@ -154,7 +154,7 @@ def _begin(
 def _resume(
     turns: Sequence[TrainableTurn],
     judge: Judge,
-    client: TrainingClient,
+    client: Engine,
     folder: RunFolder,
     recorder: Recorder,
 ) -> Progress:
@@ -187,7 +187,7 @@ def _resume(
     )
 
 
-def _load(path: Path, client: TrainingClient) -> Checkpoint:
+def _load(path: Path, client: Engine) -> Checkpoint:
     checkpoint = read_checkpoint(path)
     client.load_state_with_optimizer(str(checkpoint.state)).result()
     return checkpoint
@@ -229,14 +229,12 @@ def prepare(
     return trainable_turns(table, config), held_out_turns(table, config)
 
 
-def _checkpoint_is_due(saved_at: float, client: TrainingClient) -> bool:
+def _checkpoint_is_due(saved_at: float, client: Engine) -> bool:
     """Return what the leader's clock says, so that all ranks save together."""
     return client.ranks.lead(lambda: time.perf_counter() - saved_at > CHECKPOINT_EVERY_S)
 
 
-def _save(
-    folder: RunFolder, progress: Progress, client: TrainingClient, recorder: Recorder
-) -> None:
+def _save(folder: RunFolder, progress: Progress, client: Engine, recorder: Recorder) -> None:
     """Write a checkpoint, and beside it what the held-out conversations said until then."""
 
     def save_state(path: Path) -> None:

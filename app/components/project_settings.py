@@ -6,6 +6,7 @@ import streamlit as st
 
 from app import data, state
 from app.components.errors import guarded
+from app.components.evaluate_settings import render_evaluation
 from app.components.label_scale import SCALES
 from app.components.prose import render_prose
 from db import commands
@@ -36,6 +37,7 @@ def render_project() -> None:
         _scoring(settings)
         _guidelines(settings)
         _training(settings)
+        render_evaluation(settings, prefix=_KEY)
         _sign_in(settings)
         st.form_submit_button(
             "Save", type="primary", icon=":material/check:", on_click=_save, args=(settings,)

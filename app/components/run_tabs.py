@@ -10,6 +10,9 @@ import streamlit as st
 from app import auth, data, run_files
 from app.components.charts_data import data_chart
 from app.components.config_form import labelled
+from app.components.evaluate_changes import render_changes
+from app.components.evaluate_samples import render_samples
+from app.components.export_models import render_exports
 from app.components.format import plain
 from app.components.label_blind import hides_from
 from app.components.run_charts import show_chart
@@ -46,24 +49,8 @@ def _samples(run: Run, config: TrainConfig) -> None:
         )
         return
     st.caption("The model's own answers, greedily decoded: what differs is the adapter's doing.")
-    for sample in samples:
-        with st.container(border=True):
-            for role, content in sample.prompt:
-                st.caption(role)
-                st.text(content, width="stretch")
-            before, after = st.columns(2)
-            with before:
-                st.markdown("**Before** :gray[base model]")
-                st.text(sample.before or "(empty)", width="stretch")
-            with after:
-                st.markdown("**After** :gray[with the adapter]")
-                st.text(_after(sample.after, run), width="stretch")
-
-
-def _after(answer: str | None, run: Run) -> str:
-    if answer is not None:
-        return answer or "(empty)"
-    return "–" if run.status.has_ended else "Comes when training has ended."
+    render_samples(run, samples)
+    render_changes(run_files.changes(run))
 
 
 def _config(run: Run, config: TrainConfig) -> None:
@@ -162,6 +149,10 @@ def _export(run: Run, config: TrainConfig) -> None:
                 on_click="ignore",
                 key="download_adapter",
             )
+    if has_adapter:
+        st.divider()
+        render_exports(run)
+        st.divider()
     if run_metrics(run).last_step is None:
         return
     st.markdown("**Figures**, of each turn in each step, and of each optimiser step:")

@@ -33,6 +33,11 @@ class ProjectSettings:
         aggregation: What Launch offers first when several people scored a turn.
         webhook_url: Where a run's end is told by HTTP POST; empty for nowhere.
         session_hours: How long a password sign-in lasts.
+        evaluation_prompts: Openings, one a line, that each run answers before and after training.
+        evaluation_tag: Tag of conversations whose openings are answered as well and whose scored
+            replies are measured; they are never trained on. Empty for none.
+        judge_url: Root of an OpenAI-compatible API whose model compares the answers; empty for none.
+        judge_model: That model's name.
     """
 
     scale: ScoreScale = ScoreScale.UNIT
@@ -42,6 +47,10 @@ class ProjectSettings:
     aggregation: Aggregation = Aggregation.ADJUDICATED
     webhook_url: str = ""
     session_hours: int = 12
+    evaluation_prompts: str = ""
+    evaluation_tag: str = ""
+    judge_url: str = ""
+    judge_model: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,6 +69,21 @@ class RunFolder:
         return self.path / "samples.json"
 
     @property
+    def evaluation(self) -> Path:
+        """The run's own copy of the fixed set that it is evaluated by, in the native format."""
+        return self.path / "evaluation.jsonl"
+
+    @property
+    def changes(self) -> Path:
+        """How likely scored replies that are not trained on are, before and after training."""
+        return self.path / "changes.json"
+
+    @property
+    def judgements(self) -> Path:
+        """What an automatic judge says of the samples."""
+        return self.path / "judge.json"
+
+    @property
     def summary(self) -> Path:
         """Totals of the finished run."""
         return self.path / "summary.json"

@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,7 +18,9 @@ from trainer.catalog import find_model, has_gpu
 from trainer.compute_environment import COMPUTE_ENVIRONMENT
 from trainer.config import Device, TrainConfig
 from trainer.errors import DiskFullError, TrainerError
+from trainer.evaluating.held import freeze_evaluation
 from trainer.preview import preview, refuse_blocked
+from trainer.remote.access import child_variables, device_name
 from trainer.runs.failure import explain
 from trainer.runs.folder import RunFolder, sha256_of, write_json, write_text
 from trainer.runs.lineage import ancestors_of
@@ -39,6 +41,7 @@ def start_run(
     conversation_ids: Sequence[int],
     config: TrainConfig,
     start_token: str,
+    endpoint_key: str = "",
 ) -> Run:
     """Create a run, freeze its data and start it; it waits if another run holds the device.
 
@@ -48,6 +51,7 @@ def start_run(
         conversation_ids: The conversations to train on, in this order.
         config: The full configuration, stored before anything else happens.
         start_token: Any string; the same token gives the same run, so two clicks start one.
+        endpoint_key: A key typed for this start; only the environment of the run's process gets it.
 
     Raises:
         BadDataError: if the data cannot be trained on (see `trainer.preview`).
@@ -57,6 +61,7 @@ def start_run(
     """
     conversations = queries.conversations(database, list(conversation_ids))
     config = config.replace(base_model=find_model(database.settings, config.base_model).name)
+    refuse_waiting_key(database, config, endpoint_key)
     start = find_start(database.settings, config)
     config = settled(config, start)
     table = preview(conversations, config)
@@ -89,12 +94,34 @@ def start_run(
         )
         kind = DiskFullError if failure.kind is ErrorKind.DISK_FULL else TrainerError
         raise kind(failure.text, where=f"run {run.id}") from error
-    start_waiting(database)
+    start_waiting(database, keys={run.id: endpoint_key})
     return queries.run(database, run.id)
 
 
+def refuse_waiting_key(database: Database, config: TrainConfig, key: str) -> None:
+    """Refuse a typed key that would have to wait in the queue, where nothing may keep it.
+
+    Raises:
+        ConflictError: if another run is at the endpoint, or waits for it.
+    """
+    device = device_of(config)
+    others = [run for run in queries.runs(database) if not run.status.has_ended]
+    busy = next((run for run in others if run.device == device), None)
+    if key and config.endpoint and busy is not None:
+        raise ConflictError(
+            f"run {busy.id} is {busy.status} there, and a typed key cannot wait: it is kept nowhere",
+            where=config.endpoint,
+            remedy="Start when that run has ended, or keep the key in an environment variable.",
+        )
+
+
 def device_of(config: TrainConfig) -> str:
-    """Return what a run with this configuration will compute on here: "cuda" or "cpu"."""
+    """Return what a run with this configuration will compute on here: "cuda" or "cpu".
+
+    A run on an endpoint holds neither: its device is the endpoint.
+    """
+    if config.endpoint:
+        return device_name(config.endpoint)
     if config.device is Device.AUTO:
         return Device.CUDA.value if has_gpu() else Device.CPU.value
     return config.device.value
@@ -113,15 +140,21 @@ def _freeze(
     write_json(folder.config, config.to_json())
     write_text(folder.data, write(conversations, "native"))
     copy_start(start, folder)
+    freeze_evaluation(database, folder)
     commands.set_snapshot(database, run.id, sha256_of(folder.data))
 
 
-def start_waiting(database: Database) -> list[Run]:
-    """Start the waiting runs whose device is free, in the order of the queue; return them."""
+def start_waiting(database: Database, *, keys: Mapping[int, str] | None = None) -> list[Run]:
+    """Start the waiting runs whose device is free, in the order of the queue; return them.
+
+    Args:
+        database: Where the runs wait.
+        keys: Keys typed for endpoints, by run.
+    """
     started: list[Run] = []
     while (run := commands.claim_next_run(database, claimed_by=new_claim())) is not None:
         try:
-            _spawn(database, run)
+            _spawn(database, run, (keys or {}).get(run.id, ""))
         except OSError as error:
             failure = explain(error)
             commands.end_run(
@@ -135,21 +168,27 @@ def start_waiting(database: Database) -> list[Run]:
     return started
 
 
-def resume_run(database: Database, run_id: int, *, attempt: int | None = None) -> Run:
+def resume_run(
+    database: Database, run_id: int, *, attempt: int | None = None, endpoint_key: str = ""
+) -> Run:
     """Put a run that ended before its time back into the queue; it goes on from its checkpoint.
 
     Args:
         database: Where the run is.
         run_id: Which run.
         attempt: The attempt that the person saw end: two clicks, or two tabs, resume it once.
+        endpoint_key: As in `start_run`.
 
     Raises:
         ConflictError: if the run has not ended, or has finished.
         FolderGoneError: if the run's folder is gone.
     """
     RunFolder(database.settings.run_dir(run_id)).require()
+    if endpoint_key:
+        config = TrainConfig.from_json(queries.run(database, run_id).config)
+        refuse_waiting_key(database, config, endpoint_key)
     commands.requeue_run(database, run_id, attempt=attempt)
-    start_waiting(database)
+    start_waiting(database, keys={run_id: endpoint_key})
     return queries.run(database, run_id)
 
 
@@ -183,9 +222,9 @@ def request_stop(database: Database, run_id: int) -> Run:
     return commands.request_stop(database, run_id)
 
 
-def _spawn(database: Database, run: Run) -> None:
+def _spawn(database: Database, run: Run, endpoint_key: str) -> None:
     """Start the run's process and record it, unless it has done so itself by then."""
-    pid = start_process(database.settings, run.id)
+    pid = start_process(database.settings, run.id, endpoint_key)
     started_at = start_time(pid) or 0.0  # of one that has ended already: found gone at once
     reap_in_time(pid)
     commands.record_process(
@@ -198,7 +237,7 @@ def _spawn(database: Database, run: Run) -> None:
     )
 
 
-def start_process(settings: Settings, run_id: int) -> int:
+def start_process(settings: Settings, run_id: int, endpoint_key: str = "") -> int:
     """Start the run's process in a session of its own, its output in the log; return its id.
 
     Raises:
@@ -211,6 +250,7 @@ def start_process(settings: Settings, run_id: int) -> int:
         "EVERYTURN_HOME": str(settings.home),
         "DATABASE_URL": settings.database_url,
         "PYTHONUNBUFFERED": "1",
+        **child_variables(endpoint_key),
     }
     with folder.log.open("ab") as log, _held_back(signal.SIGTERM):
         return subprocess.Popen(

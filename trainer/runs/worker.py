@@ -5,8 +5,9 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 
 from filelock import FileLock, Timeout
@@ -20,8 +21,11 @@ from db.settings import Settings
 from trainer.config import TrainConfig
 from trainer.engine.client import ServiceClient
 from trainer.engine.ranks import ALONE, Ranks
+from trainer.engines import Engine
 from trainer.errors import BadDataError
+from trainer.evaluating.judging import start_judging
 from trainer.loop import Ending, train
+from trainer.remote.engine import open_access, open_client, persistently
 from trainer.runs.database_recorder import DatabaseRecorder, patiently
 from trainer.runs.failure import Failure, explain
 from trainer.runs.folder import RunFolder, read_json, sha256_of, size_of
@@ -70,8 +74,27 @@ def _run(folder: RunFolder, recorder: Recorder, settings: Settings, ranks: Ranks
             remedy="Launch the run anew.",
         )
     conversations = parsed.conversations
-    recorder.progress(0.0, f"loading {config.base_model}")
-    started = time.perf_counter()
+    if config.endpoint:
+        access = open_access(settings, config)
+        recorder.note(f"{config.base_model} at {config.endpoint}, {access.endpoint.base_url}")
+        open_engine: Callable[[], Engine] = partial(open_client, access, config, settings)
+    else:
+        open_engine = partial(_load_engine, config, folder, recorder, settings, ranks)
+
+    def attempt() -> Ending:
+        recorder.progress(0.0, f"loading {config.base_model}")
+        started = time.perf_counter()
+        engine = open_engine()
+        load_s = time.perf_counter() - started
+        return train(conversations, config, engine, folder, recorder, settings, load_s=load_s)
+
+    return persistently(attempt, recorder, stopped=Ending.STOPPED)
+
+
+def _load_engine(
+    config: TrainConfig, folder: RunFolder, recorder: Recorder, settings: Settings, ranks: Ranks
+) -> Engine:
+    """Load the model on this machine, with the adapter that the run starts from."""
     service = ServiceClient(device=config.device, settings=settings, ranks=ranks)
     client = service.create_lora_training_client(
         config.base_model,
@@ -87,8 +110,7 @@ def _run(folder: RunFolder, recorder: Recorder, settings: Settings, ranks: Ranks
     if config.start_from:
         client.load_adapter(str(folder.start)).result()
         recorder.note(f"it starts from the adapter of {start_name(config)}")
-    load_s = time.perf_counter() - started
-    return train(conversations, config, client, folder, recorder, settings, load_s=load_s)
+    return client
 
 
 @contextmanager
@@ -145,6 +167,7 @@ def work(database: Database, run_id: int, ranks: Ranks = ALONE) -> RunStatus:
         )
     start_waiting(database)
     tell(database, run_id)
+    start_judging(database, run_id)
     return queries.run(database, run_id).status
 
 
