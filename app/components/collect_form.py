@@ -217,8 +217,8 @@ def _sampling() -> dict[str, float | int]:
         left, middle = st.columns(2)
         temperature = left.number_input(
             "Temperature",
-            LIMITS["temperature"].low,
-            LIMITS["temperature"].high,
+            float(LIMITS["temperature"].low),
+            float(LIMITS["temperature"].high),
             defaults.temperature,
             0.1,
             key="collect.temperature",
@@ -228,7 +228,7 @@ def _sampling() -> dict[str, float | int]:
         top_p = middle.number_input(
             "Top-p",
             0.05,
-            LIMITS["top_p"].high,
+            float(LIMITS["top_p"].high),
             defaults.top_p,
             0.05,
             key="collect.top_p",

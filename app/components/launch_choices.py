@@ -47,6 +47,14 @@ def choose_conversations(again: Again | None) -> Chosen:
         filter = replace(choose_narrowing(user, data.project_settings()), order="oldest")
         found = data.conversations(tuple(data.conversation_ids(filter, user_id=user.id)))
         selection = in_words(filter)
+    tag = data.project_settings().evaluation_tag
+    held_out = sum(bool(tag) and tag in conversation.tags for conversation in found)
+    found = [conversation for conversation in found if not tag or tag not in conversation.tags]
+    if held_out:
+        st.caption(
+            f"{counted(held_out, 'conversation')} with the tag {plain(tag)} left out: it marks what "
+            "runs are evaluated by (Settings)."
+        )
     chosen = [conversation for conversation in found if is_scored(conversation)]
     st.markdown(describe(chosen, len(found), selection))
     return Chosen(conversations=chosen, selection=selection)
