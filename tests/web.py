@@ -33,6 +33,13 @@ def start_and_die(database: Database, model: str, forks: str) -> None:
     die()
 
 
+def queue_and_die(database: Database, model: str) -> None:
+    """Queue a run behind the one that holds the device, then die."""
+    run = launch(database, _ids(database), config_for(model), "waiting")
+    assert run.status is RunStatus.QUEUED
+    die()
+
+
 def die_before_starting(database: Database, model: str) -> None:
     """Die between claiming a run and starting its process."""
     launching.start_process = die
@@ -84,6 +91,7 @@ if __name__ == "__main__":
         function.__name__: function
         for function in (
             start_and_die,
+            queue_and_die,
             die_before_starting,
             die_before_freezing,
             compete,

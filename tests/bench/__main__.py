@@ -22,6 +22,7 @@ from tests.bench.labelling import (
     measure_labelling,
 )
 from tests.bench.results import Machine, Results
+from tests.bench.runs import RunResults, measure_runs, run_targets, runs_table
 from tests.bench.serving import ServingResults, measure_serving, serving_table, serving_targets
 from tests.bench.table import lines_table, targets_table
 from tests.bench.targets import targets
@@ -46,6 +47,9 @@ def main() -> None:
     steps.add_parser("labelling", help="measure only the label page").add_argument(
         "part", choices=("times",), nargs="?", help="the measuring process, prints JSON"
     )
+    steps.add_parser(
+        "runs", help="measure only what runs cost their viewers and themselves"
+    ).add_argument("part", choices=("polls", "recording"), nargs="?", help="one part, print JSON")
     steps.add_parser("table", help="print the tables of the last whole run again")
     arguments = parser.parse_args()
     if arguments.step == "times":
@@ -93,6 +97,9 @@ def report(*, quick: bool) -> None:
         progress("serving")
         data["serving"] = asdict(measure_serving())
         keep(path, data)
+        progress("runs")
+        data["runs"] = asdict(measure_runs())
+        keep(path, data)
         progress("labelling")
         data["labelling"] = asdict(measure_labelling())
         keep(path, data)
@@ -107,6 +114,8 @@ def keep(path: Path, data: dict[str, Any]) -> None:
         reached += import_targets(ImportResults.from_json(data["imports"]))
     if "serving" in data:
         reached += serving_targets(ServingResults.from_json(data["serving"]))
+    if "runs" in data:
+        reached += run_targets(RunResults.from_json(data["runs"]))
     if "labelling" in data:
         reached += labelling_targets(LabellingResults.from_json(data["labelling"]))
     judged = [asdict(target) | {"reached": target.is_reached} for target in reached]
@@ -156,6 +165,22 @@ def labelling() -> dict[str, Any]:
     from tests.bench.labelling_times import labelling_times  # noqa: PLC0415 - as above
 
     return labelling_times()
+
+
+def show_runs(results: RunResults) -> None:
+    """Print what runs cost."""
+    print(runs_table(results), targets_table(run_targets(results)), sep="\n\n")
+
+
+def runs(part: str) -> dict[str, float]:
+    """Measure a part of what runs cost, in this process."""
+    if part == "polls":
+        from tests.bench.polls import polls  # noqa: PLC0415 - Streamlit, only for who measures it
+
+        return polls()
+    from tests.bench.recording import recording  # noqa: PLC0415 - the parent stays small
+
+    return recording(read_settings())
 
 
 def serving() -> dict[str, Any]:

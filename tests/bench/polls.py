@@ -1,6 +1,6 @@
 """How long a look at a live run takes, with few and with many rows of figures on record.
 
-`python -m tests.bench.polls` prints both and their ratio. A look is what the run's page does every
+A look is what the run's page does every
 two seconds after a step has been recorded: read what is new, take it into the curves, draw every
 chart, and turn it into what goes to the browser.
 """
@@ -18,25 +18,25 @@ from app.metrics import run_metrics
 from db import commands, queries
 from db.engine import Database
 from db.records import Run, StepMetric, TurnMetric
+from tests.bench.runs import FEW_ROWS, MANY_ROWS
 from trainer.config import TrainConfig
 
-FEW_ROWS, MANY_ROWS = 500, 50_000
 CONVERSATIONS, TURNS = 5, 4
 """Of each step: 20 rows."""
 
 LOOKS = 15
 
 
-def main() -> None:
-    """Measure both and print them."""
+def polls() -> dict[str, float]:
+    """Return the seconds of a look with few and with many rows on record."""
     with tempfile.TemporaryDirectory() as home:
         os.environ["EVERYTURN_HOME"] = home  # what the app reads its settings from
         os.environ.pop("DATABASE_URL", None)
         database = connection.database()
-        few, many = (look_s(database, rows) for rows in (FEW_ROWS, MANY_ROWS))
-    print(f"{FEW_ROWS:,} rows: {few * 1000:.1f} ms a look")
-    print(f"{MANY_ROWS:,} rows: {many * 1000:.1f} ms a look")
-    print(f"ratio {many / few:.2f}")
+        return {
+            "few_rows_s": look_s(database, FEW_ROWS),
+            "many_rows_s": look_s(database, MANY_ROWS),
+        }
 
 
 def look_s(database: Database, rows: int) -> float:
@@ -118,7 +118,3 @@ def _step(step: int, epoch: int) -> StepMetric:
         cpu_percent=90.0,
         gpu_percent=None,
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,11 +1,9 @@
-"""What recording costs a run, and how long Start takes: `python -m tests.bench.recording [MODEL]`.
+"""What recording costs a run, and how long Start takes.
 
 One run of 100 steps in this process. Counted are the time that its loop spends in the recorder and
 the processor time of the recorder's thread; the sum can only be larger than what the run loses.
 """
 
-import argparse
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from db import commands, queries
 from db.engine import Database, open_database
 from db.enums import RunStatus
 from db.records import Run, StepMetric, TurnMetric
-from db.settings import Settings, read_settings
+from db.settings import Settings
 from tests.runs import scored
 from trainer.catalog import find_model, model_folder
 from trainer.config import EMBEDDED_MODEL, TrainConfig
@@ -76,26 +74,23 @@ class TimedRecorder(DatabaseRecorder):
         return result
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", nargs="?", default=EMBEDDED_MODEL)
-    model = str(model_folder(read_settings(), parser.parse_args().model))
+def recording(settings: Settings) -> dict[str, float]:
+    """Return what was measured with the embedded model, as `tests.bench.runs` names it.
+
+    Args:
+        settings: Where the model is; the runs go into a home of their own.
+    """
+    model = str(model_folder(settings, EMBEDDED_MODEL))
     with TemporaryDirectory() as home:
-        settings = Settings(home=Path(home), database_url=f"sqlite:///{home}/everyturn.db")
-        database = open_database(settings)
+        own = Settings(home=Path(home), database_url=f"sqlite:///{home}/everyturn.db")
+        database = open_database(own)
         start_s, first = _start(database, model, "start")
-        say(f"start of a run: {start_s:.2f} s until the page has it back")
         _end(database, first)
         _, run = _start(database, model, "recorded")
         _end(database, run)
-        _measure(database, run)
+        measured = _measure(database, run)
         database.close()
-
-
-def say(line: str) -> None:
-    """Print a line of the result."""
-    sys.stdout.write(f"{line}\n")
+    return {"start_s": start_s, **measured}
 
 
 def _start(database: Database, model: str, name: str) -> tuple[float, Run]:
@@ -128,7 +123,7 @@ def _end(database: Database, run: Run) -> None:
     commands.end_run(database, run.id, RunStatus.STOPPED)
 
 
-def _measure(database: Database, run: Run) -> None:
+def _measure(database: Database, run: Run) -> dict[str, float]:
     commands.requeue_run(database, run.id)
     commands.claim_next_run(database)
     commands.begin_run(database, run.id)
@@ -138,13 +133,8 @@ def _measure(database: Database, run: Run) -> None:
         with kept_small(folder), recorder.recording():
             run_folder(folder, recorder, database.settings)
     steps = queries.step_metrics(database, run.id)
-    whole_s, spent = sum(step.seconds for step in steps), recorder.spent
-    recording_s = spent.in_loop_s + spent.in_thread_s
-    say(
-        f"{len(steps)} steps: {whole_s:.1f} s; recorder in the loop {spent.in_loop_s * 1000:.0f} ms, "
-        f"its thread {spent.in_thread_s * 1000:.0f} ms: {recording_s / whole_s:.2%}"
-    )
-
-
-if __name__ == "__main__":
-    main()
+    return {
+        "steps_s": sum(step.seconds for step in steps),
+        "loop_s": recorder.spent.in_loop_s,
+        "thread_s": recorder.spent.in_thread_s,
+    }

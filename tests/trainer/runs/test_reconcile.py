@@ -238,6 +238,24 @@ def test_a_run_outlives_the_killed_web_process_and_the_next_one_adopts_it(
     assert has_steps(database, 8)(run)
 
 
+def test_a_run_whose_web_process_was_killed_while_it_waited_keeps_its_place_and_starts(
+    database: Database, conversation_ids: list[int], tiny_llama: Path, idle: None
+) -> None:
+    holder = launch(database, conversation_ids, config_for(tiny_llama), "holder")
+    app = web("queue_and_die", str(tiny_llama))
+    assert app.wait(timeout=120) == -signal.SIGKILL
+    behind = launch(database, conversation_ids, config_for(tiny_llama), "behind")
+    reconcile(database)
+    (waiting, last) = queries.runs_with_status(database, RunStatus.QUEUED)
+    assert (waiting.name, last.id) == ("waiting", behind.id)
+    assert (queries.queue_position(database, waiting.id), waiting.pid) == (0, None)
+    assert holder.pid is not None and holder.process_started_at is not None
+    process.end(holder.pid, holder.process_started_at, force=True)
+    assert wait_for(database, holder.id, ended).error_kind is ErrorKind.KILLED
+    assert queries.run(database, waiting.id).status is RunStatus.STARTING
+    assert queries.run(database, behind.id).status is RunStatus.QUEUED
+
+
 def test_a_web_process_killed_before_it_started_a_waiting_run_does_not_lose_it(
     database: Database, conversation_ids: list[int], tiny_llama: Path, forked: ForkedRuns
 ) -> None:
