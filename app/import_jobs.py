@@ -1,8 +1,6 @@
 """Imports as processes of their own: started, followed, cancelled, and cleared up after."""
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -13,15 +11,8 @@ from db.enums import ImportState
 from db.errors import StorageError
 from db.import_job import import_folder
 from db.records import HubSet, ImportFile
-from trainer.runs.process import (
-    Mark,
-    Sign,
-    end,
-    own_environment,
-    own_machine,
-    reap_in_time,
-    start_time,
-)
+from trainer.detached import start_detached
+from trainer.runs.process import Mark, Sign, end, own_machine
 
 KEPT = timedelta(days=1)
 """How long files that nobody imports are kept."""
@@ -149,21 +140,6 @@ def clear_up(db: Database) -> None:
 
 def _spawn(db: Database, import_id: int) -> None:
     log = import_folder(db.settings, import_id) / "job.log"
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "db", "import-job", str(import_id)],
-            env={
-                **own_environment(),
-                "EVERYTURN_HOME": str(db.settings.home),
-                "DATABASE_URL": db.settings.database_url,
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    started_at = start_time(process.pid)
-    reap_in_time(process.pid)
-    if started_at is not None:
-        mark = Mark(machine=own_machine(), pid=process.pid, started_at=started_at)
+    mark = start_detached(db.settings, ["db", "import-job", str(import_id)], log)
+    if mark is not None:
         commands.record_import_process(db, import_id, str(mark))

@@ -71,7 +71,8 @@ def assert_same_bits(found: Path, expected: Path) -> None:
     ]
     assert losses[0] == losses[1]
     allowed = {".lock", "adapter", "checkpoints", "config.json", "data.jsonl"}
-    allowed |= {"metrics.jsonl", "steps.jsonl", "samples.json", "summary.json", "tensorboard"}
+    allowed |= {"metrics.jsonl", "steps.jsonl", "samples.json", "changes.json"}
+    allowed |= {"summary.json", "tensorboard"}
     assert {path.name for path in found.iterdir()} == allowed
     assert all(path.name.isdigit() for path in RunFolder(found).checkpoints.iterdir())
 
