@@ -158,7 +158,7 @@ def parse_counts(document: Mapping[str, Any]) -> TokenCounts:
 
 _MODEL_FINDINGS = (
     *("too_long", "all_too_long", "held_out_too_long", "one_pass_a_turn"),
-    *("will_not_fit", "is_split", "recomputes"),
+    *("will_not_fit", "is_split", "recomputes", "stale_logprobs"),
 )
 """Kinds of findings that the page cannot make without the model."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from db.records import CollectionPlan
 from trainer.collecting.talking import Question, Reply
+from trainer.data.sampled import prompt_mark
 from trainer.engine.types import SamplingParams
 from trainer.serving.jobs import Event, Failed, Finished, Job, Token
 from trainer.serving.model import ServedModel
@@ -71,6 +72,7 @@ class Asker:
                 text=one.text.strip(),
                 token_ids=tuple(one.token_ids),
                 logprobs=tuple(one.logprobs),
+                prompt_mark=prompt_mark(prompt),
             )
             for one in told
         ]

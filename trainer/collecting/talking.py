@@ -9,6 +9,7 @@ from typing import Any
 from db.enums import Partner, Role
 from db.records import Collection, CollectionPlan, Conversation, Message
 from trainer.data.rendering import chat_messages
+from trainer.data.sampled import PROMPT_MARK
 from trainer.errors import BadDataError, ChatTemplateError
 
 BASE_NAME = "base"
@@ -48,11 +49,13 @@ class Reply:
         text: The reply.
         token_ids: As they were sampled, the end-of-turn token included.
         logprobs: The untempered policy's log-probability of each, in nats.
+        prompt_mark: Tells what it was asked from other prompts, see `trainer.data.sampled`.
     """
 
     text: str
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...]
+    prompt_mark: str = ""
 
 
 Ask = Callable[[Question], list[Reply]]
@@ -178,6 +181,7 @@ def _message(reply: Reply, plan: CollectionPlan, dice: dict[str, int]) -> Messag
             "top_p": plan.top_p,
             "max_tokens": plan.max_tokens,
             **dice,
+            PROMPT_MARK: reply.prompt_mark,
         },
     )
 

@@ -34,6 +34,12 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     export.add_argument("--public", action="store_true", help="a new repository is seen by all")
     export.set_defaults(command=export_run)
 
+    push = commands.add_parser("push", help="upload an export to the Hugging Face Hub")
+    push.add_argument("folder", type=Path, help="what `export` wrote")
+    push.add_argument("repository", help="owner/name; the token is asked for and kept nowhere")
+    push.add_argument("--public", action="store_true", help="a new repository is seen by all")
+    push.set_defaults(command=push_export)
+
 
 def export_run(options: argparse.Namespace) -> int:
     """Write it, load it again, compare; then upload it if wanted."""
@@ -43,11 +49,22 @@ def export_run(options: argparse.Namespace) -> int:
     settings = read_settings()
     path = settings.run_dir(int(options.run)) if is_id(options.run) else Path(options.run)
     token = _ask_for_token() if options.push else ""
-    exported = export(RunFolder(path), options.to, options.out, settings, gguf_type=options.type)
+    exported = export(
+        RunFolder(path), options.to, options.out, settings, gguf_type=options.type, report=say
+    )
     say(f"Written to {options.out}. {exported.check}")
     if options.push:
         address = push(options.out, options.push, token, private=not options.public)
         say(f"Uploaded to {address}")
+    return 0
+
+
+def push_export(options: argparse.Namespace) -> int:
+    """Upload what an export wrote."""
+    from trainer.export.hub import push
+
+    address = push(options.folder, options.repository, _ask_for_token(), private=not options.public)
+    say(f"Uploaded to {address}")
     return 0
 
 

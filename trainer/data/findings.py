@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from db.records import Conversation
-from trainer.choices import CreditMode, Rendering
+from trainer.choices import CreditMode, OldLogprobs, Rendering
 from trainer.config import TrainConfig
 from trainer.data.rewards import aggregate
 from trainer.data.turns import Turn, held_out_turns, trainable_turns
 
 FEW = 5
 """Held-out conversations below this number judge an epoch mostly by chance."""
+
+NAMED = 3
+"""So many places a finding names where it is about many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +138,7 @@ def _findings_of_the_whole(
             _finding_of_baseline(turns, config),
             _finding_of_outcomes(conversations, turns, config),
             _finding_of_tool_calls(conversations, config),
+            _finding_of_stale(trained, config),
             _finding_of_guard(trained),
             _finding_of_held_out(turns, config),
             _finding_of_warmup(trained, config),
@@ -185,6 +189,21 @@ def _finding_of_tool_calls(
         return None
     text = "Plain rendering leaves tool calls out. Choose the template rendering to keep them."
     return Finding(kind="tool_calls", text=text)
+
+
+def _finding_of_stale(trained: Sequence[Turn], config: TrainConfig) -> Finding | None:
+    stale = [turn for turn in trained if turn.rendered is not None and turn.rendered.stale]
+    if not stale or config.old_logprobs is OldLogprobs.CONSTANT:
+        return None
+    reasons = sorted({turn.rendered.stale for turn in stale if turn.rendered is not None})
+    more = f" and {len(stale) - NAMED} more" if len(stale) > NAMED else ""
+    places = "; ".join(turn.place for turn in stale[:NAMED])
+    text = (
+        f"{len(stale)} of {len(trained)} scored turns have log-probabilities from when they were "
+        f"sampled that are not used, because {', and '.join(reasons)}: {places}{more}. They are "
+        "measured anew before the first step, as for replies that somebody typed."
+    )
+    return Finding(kind="stale_logprobs", text=text)
 
 
 def _finding_of_guard(trained: Sequence[Turn]) -> Finding | None:

@@ -7,7 +7,10 @@ from typing import Any, Protocol
 from db.enums import Role
 from db.records import Conversation, Message
 from trainer.config import Rendering
+from trainer.data.sampled import why_not
 from trainer.errors import BadDataError, ChatTemplateError
+
+_PLAIN = "they were sampled through the chat template, and the rendering is plain"
 
 
 class AddedToken(Protocol):
@@ -53,12 +56,15 @@ class RenderedTurn:
         response_ids: The reply and, under a chat template, its end-of-turn token.
         sampled_logprobs: For a reply whose sampled ids are stored: the log-probability of each
             response id under the policy that sampled it. None if no known policy did.
+        stale: Why log-probabilities that are stored with the reply are not used; empty if they are,
+            or there are none.
     """
 
     turn: int
     prompt_ids: tuple[int, ...]
     response_ids: tuple[int, ...]
     sampled_logprobs: tuple[float, ...] | None = None
+    stale: str = ""
 
     @property
     def model_input(self) -> tuple[int, ...]:
@@ -123,6 +129,7 @@ def _render_plain(
                     turn=len(turns),
                     prompt_ids=tuple(prompt_ids) or (_start_token(name, tokenizer),),
                     response_ids=tuple(tokenizer.encode(message.content)),
+                    stale=_PLAIN if message.token_ids and message.logprobs else "",
                 )
             )
         texts.append(message.content)
@@ -186,7 +193,9 @@ def _render_turn(
     thinking = "<think>" in message.content
     prompt = _prompt_text(history, reply, tokenizer, thinking=thinking)
     prompt_ids = tuple(tokenizer.encode(prompt, add_special_tokens=False))
-    if message.token_ids and message.logprobs and _still_says(message, tokenizer):
+    is_sampled = bool(message.token_ids and message.logprobs)
+    stale = _why_not(message, prompt_ids, tokenizer) if is_sampled else ""
+    if message.token_ids and is_sampled and not stale:
         return RenderedTurn(
             turn=turn,
             prompt_ids=prompt_ids,
@@ -198,7 +207,9 @@ def _render_turn(
     response_ids = _up_to_end_of_turn(
         tokenizer.encode(response, add_special_tokens=False), tokenizer
     )
-    return RenderedTurn(turn=turn, prompt_ids=prompt_ids, response_ids=tuple(response_ids))
+    return RenderedTurn(
+        turn=turn, prompt_ids=prompt_ids, response_ids=tuple(response_ids), stale=stale
+    )
 
 
 def _prompt_text(
@@ -219,11 +230,9 @@ def _prompt_text(
     return whole[:start]
 
 
-def _still_says(message: Message, tokenizer: Tokenizer) -> bool:
-    """Whether the stored ids still spell the message: it may have been edited since."""
-    ids, logprobs = message.token_ids or (), message.logprobs or ()
-    text = str(tokenizer.decode(list(ids), skip_special_tokens=True))
-    return len(ids) == len(logprobs) and text.strip() == message.content.strip()
+def _why_not(message: Message, prompt_ids: Sequence[int], tokenizer: Tokenizer) -> str:
+    spelt = str(tokenizer.decode(list(message.token_ids or ()), skip_special_tokens=True))
+    return why_not(message, prompt_ids, spelt)
 
 
 def _up_to_end_of_turn(ids: list[int], tokenizer: Tokenizer) -> list[int]:

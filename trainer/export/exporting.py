@@ -55,6 +55,7 @@ def export(
     settings: Settings,
     *,
     gguf_type: GgufType = GgufType.F16,
+    report: Callable[[str], None] = lambda _: None,
 ) -> Exported:
     """Write a finished run's model in one of its forms; `out` appears only if it passed the check.
 
@@ -64,6 +65,7 @@ def export(
         out: The folder to write, which must not exist.
         settings: Where base models are.
         gguf_type: How GGUF files hold their matrices.
+        report: Told what is being done.
 
     Raises:
         CheckpointError: if the run has no adapter, `out` is taken, the model's kind has no such
@@ -73,6 +75,7 @@ def export(
     """
     adapter = _adapter_of(run, out)
     config = TrainConfig.from_json(read_json(run.config))
+    report("1/2 Asking the trained model.")
     reference = reference_of(config, adapter, settings)
     writer = {
         Form.ADAPTER: _write_adapter,
@@ -81,6 +84,7 @@ def export(
         Form.GGUF_ADAPTER: _write_gguf_adapter,
     }[form]
     with atomic_folder(out) as temporary, _without_progress_bars():
+        report("2/2 Writing it, loading it again, and comparing.")
         order = _Order(config, adapter, settings, gguf_type, reference, out)
         check = writer(order, temporary)
         card = model_card(config, run, settings, form, notes=[str(check)])

@@ -27,3 +27,12 @@ def zip_adapter(run_dir: Path) -> bytes:
         archive.write(folder.config, "everyturn_config.json")
         archive.write(folder.summary, "everyturn_summary.json")
     return buffer.getvalue()
+
+
+def zip_folder(folder: Path) -> bytes:
+    """Return a zip of a folder's files; weights hardly shrink, so nothing is compressed."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+            archive.write(file, file.relative_to(folder))
+    return buffer.getvalue()
