@@ -35,7 +35,7 @@ $(VENV)/.run: $(BIN)/python requirements.txt constraints.txt pyproject.toml
 	$(PIP) install --quiet -r requirements.txt
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.run requirements-dev.txt requirements-hub.txt
+$(VENV)/.dev: $(VENV)/.run requirements-dev.txt requirements-hub.txt requirements-remote.txt
 	@echo "Installing what the checks need ..."
 	$(PIP) install --quiet -r requirements-dev.txt
 	@touch $@

@@ -7,8 +7,8 @@ from trainer.choices import LossName, OldLogprobs
 from trainer.config import RECIPE_OLD_LOGPROB, TrainConfig
 from trainer.data.datums import build_datum
 from trainer.data.turns import TrainableTurn, at_turn
-from trainer.engine.client import TrainingClient
 from trainer.engine.types import Datum
+from trainer.engines import Engine
 from trainer.errors import NotFiniteError
 from trainer.plan import Step
 from trainer.runs.checkpoint import Logprobs, Progress
@@ -22,7 +22,7 @@ def first_progress(
     plan: Sequence[Step],
     held_out: tuple[Sequence[TrainableTurn], Passes],
     config: TrainConfig,
-    client: TrainingClient,
+    client: Engine,
     recorder: Recorder,
 ) -> Progress | None:
     """Return where the run stands before its first step; None if a stop was asked for.
@@ -86,7 +86,7 @@ def first_progress(
 def measure(
     turns: Sequence[TrainableTurn],
     passes: Passes,
-    client: TrainingClient,
+    client: Engine,
     is_stopped: Callable[[int], bool],
     *,
     when: str = "before the first step",

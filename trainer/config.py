@@ -49,6 +49,11 @@ class TrainConfig:
         "Number of a run, or a folder, whose adapter the run goes on from; empty starts from the base "
         "model. Its base model, rank, alpha and layers must be this run's.",
     )
+    endpoint: str = setting(
+        "",
+        "Where",
+        "Name of an endpoint under Settings that computes the run; empty computes it on this machine.",
+    )
     device: Device = setting(
         Device.AUTO, "Device", "auto takes the first CUDA device, or the CPU where there is none."
     )

@@ -97,5 +97,15 @@ class FolderGoneError(TrainerError):
     kind = ErrorKind.FOLDER_GONE
 
 
+class EndpointError(TrainerError):
+    """A training service on another machine refuses, or cannot be used as it is."""
+
+    kind = ErrorKind.ENDPOINT
+
+
+class EndpointLostError(EndpointError):
+    """The service was lost or has lost the run's weights: going on from a checkpoint may help."""
+
+
 class CheckpointError(TrainerError):
     """A checkpoint or adapter folder is missing, incomplete or of another run."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from trainer.behaviour import measure
 from trainer.data.turns import TrainableTurn
-from trainer.engine.client import TrainingClient
+from trainer.engines import Engine
 from trainer.plan import Step, by_conversation, group_by_budget
 from trainer.runs.checkpoint import Judgement, Logprobs, Progress
 from trainer.runs.recorder import Recorder
@@ -36,9 +36,7 @@ class Judge:
             return False
         return progress.step in self._epoch_ends or progress.kl_limit_passed
 
-    def judge(
-        self, progress: Progress, client: TrainingClient, recorder: Recorder
-    ) -> Progress | None:
+    def judge(self, progress: Progress, client: Engine, recorder: Recorder) -> Progress | None:
         """Return the progress with one more judgement; None if a stop was asked for.
 
         Raises:

@@ -1,7 +1,7 @@
 """What a run would do with these conversations: tokens, advantages, cost, warnings; no training."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from db.records import Conversation
@@ -13,6 +13,7 @@ from trainer.engine.prefix_tree import count_distinct
 from trainer.errors import BadDataError
 from trainer.estimate import Estimate, Machine, estimate_run
 from trainer.fit import find_misfits
+from trainer.remote.fitting import SentTokens, sent_tokens, unfit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,7 @@ class Preview:
         distinct_tokens: Tokens that the engine computes in one epoch: shared prefixes once.
         turn_tokens: Tokens that one pass a turn would compute.
         estimate: Time and memory of the run; None without a calibrated machine.
+        sent: Tokens that go to an endpoint; None without one, or without a tokenizer.
     """
 
     turns: tuple[TurnPreview, ...]
@@ -51,6 +53,7 @@ class Preview:
     turn_tokens: int | None
     estimate: Estimate | None
     warnings: tuple[Finding, ...]
+    sent: SentTokens | None = None
 
     @property
     def blocked(self) -> bool:
@@ -78,6 +81,7 @@ class Preview:
             "distinct_tokens": self.distinct_tokens,
             "turn_tokens": self.turn_tokens,
             "estimate": self.estimate.to_json() if self.estimate else None,
+            "sent": asdict(self.sent) if self.sent else None,
             "warnings": [
                 {
                     "kind": warning.kind,
@@ -113,7 +117,11 @@ def preview(
     """
     turns = build_turns(conversations, config, tokenizer)
     trained = trainable_turns(turns, config)
-    findings = [*find_problems(conversations, turns, config), *_slower_path(obstacle)]
+    findings = [
+        *find_problems(conversations, turns, config),
+        *_slower_path(obstacle),
+        *unfit(config),
+    ]
     estimate = None
     if machine is not None and trained:
         answers = min(config.sample_prompts, len(conversations))
@@ -127,6 +135,9 @@ def preview(
         else None,
         turn_tokens=sum(turn.rendered.tokens for turn in trained) if tokenizer else None,
         estimate=estimate,
+        sent=sent_tokens(trained, held_out_turns(turns, config), config)
+        if tokenizer and config.endpoint
+        else None,
         warnings=tuple(sorted(findings, key=lambda finding: not finding.blocking)),
     )
 

@@ -9,10 +9,10 @@ from trainer.choices import Guard, LossScale
 from trainer.config import TrainConfig
 from trainer.data.datums import build_datum
 from trainer.data.turns import TrainableTurn, at_turn
-from trainer.engine.client import TrainingClient
 from trainer.engine.loss_config import LossConfig
 from trainer.engine.metrics import TurnFigures, turn_figures
 from trainer.engine.types import AdamParams, Datum
+from trainer.engines import Engine
 from trainer.errors import NotFiniteError
 from trainer.plan import Step, learning_rate
 from trainer.runs.checkpoint import Progress
@@ -24,7 +24,7 @@ class Stepper:
     """What every step of a run needs."""
 
     config: TrainConfig
-    client: TrainingClient
+    client: Engine
     turns: Sequence[TrainableTurn]
     plan: Sequence[Step]
     recorder: Recorder
@@ -104,11 +104,11 @@ class Stepper:
             reference_logprobs=None if base is None else base[position],
         )
 
-    def _optimise(self, step: Step, rate: float) -> float:
-        """Take the optimiser step; return the gradient's L2 norm before clipping."""
+    def _optimise(self, step: Step, rate: float) -> float | None:
+        """Take the optimiser step; return the gradient's L2 norm before clipping, if it is told."""
         params = adam_params(self.config, rate)
         try:
-            return self.client.optim_step(params).result().metrics["grad_norm:last"]
+            return self.client.optim_step(params).result().metrics.get("grad_norm:last")
         except NotFiniteError as error:
             raise at_turn(error, f"step {step.index + 1}", self.turns, ()) from error
 

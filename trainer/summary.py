@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from trainer.data.turns import TrainableTurn
-from trainer.engine.client import TrainingClient
 from trainer.engine.prefix_tree import count_distinct
+from trainer.engines import Engine
 from trainer.plan import Step
 from trainer.runs.checkpoint import Progress
 from trainer.runs.folder import RunFolder, write_json
@@ -20,7 +20,7 @@ def write_summary(
     turns: Sequence[TrainableTurn],
     plan: Sequence[Step],
     progress: Progress,
-    client: TrainingClient,
+    client: Engine,
     ending: str,
     *,
     load_s: float,

@@ -27,6 +27,7 @@ REMEDIES = {
     ErrorKind.KILLED: "Resume it. Did memory run out? Then launch it again with less at once.",
     ErrorKind.INTERRUPTED: "Resume it: nothing has to be mended.",
     ErrorKind.FOLDER_GONE: "Launch it again: its data are still in the database.",
+    ErrorKind.ENDPOINT: "Mend what it says, then resume it: its last checkpoint is kept.",
     ErrorKind.UNEXPECTED: "The log has the details. If launching it again does not help, please "
     "report it with the log.",
 }

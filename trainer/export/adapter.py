@@ -5,13 +5,13 @@ from pathlib import Path
 from db.settings import Settings
 from trainer.adapter_config import CONFIG_FILE
 from trainer.config import TrainConfig
-from trainer.engine.client import TrainingClient
+from trainer.engines import Engine
 from trainer.export.card import model_card
 from trainer.runs.folder import RunFolder, atomic_folder, read_json, write_json, write_text
 
 
 def write_adapter(
-    client: TrainingClient, config: TrainConfig, folder: RunFolder, settings: Settings
+    client: Engine, config: TrainConfig, folder: RunFolder, settings: Settings
 ) -> None:
     """Write `adapter/`: PEFT's files, the tokenizer with its chat template, and a model card."""
     with atomic_folder(folder.adapter) as temporary:

@@ -72,9 +72,10 @@ class FileRecorder:
         metric_files.append_rows(self.folder.steps, [row])
         self._not_in_events.append((row, self._turns_of_step))
         self._turns_of_step = []
+        norm = "not told" if row.grad_norm is None else f"{row.grad_norm:.3f}"
         self._print(
             f"epoch {row.epoch + 1} step {row.step + 1}: loss {row.loss:+.4f} a token, "
-            f"KL {row.kl:.4f}, gradient norm {row.grad_norm:.3f}, {row.tokens_per_s:.0f} tokens/s"
+            f"KL {row.kl:.4f}, gradient norm {norm}, {row.tokens_per_s:.0f} tokens/s"
         )
 
     def settle(self) -> None:

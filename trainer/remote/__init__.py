@@ -1,0 +1,1 @@
+"""Runs that another machine computes, over the Tinker / MinT API."""

@@ -1,0 +1,77 @@
+"""The trained adapter, fetched from an endpoint: a PEFT folder, checked before it is kept."""
+
+import tarfile
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx2
+
+from trainer.engine.adapter import CONFIG_FILE, WEIGHTS_FILE, read_adapter_tensors
+from trainer.errors import CheckpointError, EndpointLostError, NotFiniteError
+from trainer.remote.access import Access
+
+LARGEST_BYTES = 64 * 10**9
+"""No adapter is larger: an archive beyond that is none."""
+
+
+def fetch_adapter(access: Access, url: str, folder: Path) -> None:
+    """Download an archive and leave the adapter's two files in a folder.
+
+    The key is sent to the endpoint's own address alone, never to the storage that it points to.
+
+    Raises:
+        EndpointLostError: if it cannot be downloaded.
+        CheckpointError: if the archive holds no adapter.
+        NotFiniteError: if a weight is NaN or Inf.
+    """
+    own = urlsplit(url)[:2] == urlsplit(access.endpoint.base_url)[:2]
+    headers = {"X-API-Key": access.key} if own and access.key else {}
+    with tempfile.TemporaryFile() as archive:
+        try:
+            with httpx2.stream("GET", url, headers=headers, timeout=120.0) as reply:
+                reply.raise_for_status()
+                for block in reply.iter_bytes():
+                    archive.write(block)
+        except httpx2.HTTPError as error:
+            raise EndpointLostError(
+                f"the adapter cannot be downloaded ({type(error).__name__})",
+                where=access.endpoint.name,
+                remedy="Resume the run: it goes on from its last checkpoint.",
+            ) from None
+        archive.seek(0)
+        _unpack(archive, folder, access.endpoint.name)
+    tensors = read_adapter_tensors(folder)
+    if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
+        raise NotFiniteError(
+            "the adapter holds NaN or Inf",
+            where=access.endpoint.name,
+            remedy="Don't use it; lower the learning rate and train again.",
+        )
+
+
+def _unpack(archive: "tempfile._TemporaryFileWrapper[bytes]", folder: Path, where: str) -> None:
+    """Take the adapter's two files out of the archive, under their own names and no others."""
+    found: set[str] = set()
+    try:
+        with tarfile.open(fileobj=archive) as tar:
+            for member in tar:
+                name = Path(member.name).name
+                if name not in (CONFIG_FILE, WEIGHTS_FILE) or not member.isfile():
+                    continue
+                content = tar.extractfile(member)
+                if content is None or member.size > LARGEST_BYTES:
+                    continue
+                with (folder / name).open("wb") as file:
+                    while block := content.read(1 << 20):
+                        file.write(block)
+                found.add(name)
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise CheckpointError(
+            f"what it sent as the adapter is no whole archive ({error})", where=where
+        ) from None
+    missing = {CONFIG_FILE, WEIGHTS_FILE} - found
+    if missing:
+        raise CheckpointError(
+            f"the archive of the adapter lacks {' and '.join(sorted(missing))}", where=where
+        )
