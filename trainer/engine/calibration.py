@@ -19,7 +19,7 @@ from trainer.engine.adapter import AdapterShape
 from trainer.engine.client import choose_device
 from trainer.engine.memory import FREE_SHARE, memory_limit_bytes
 from trainer.engine.policy import Policy
-from trainer.engine.training import TrainingClient
+from trainer.engine.training_client import TrainingClient
 from trainer.engine.types import AdamParams, Datum, ModelInput, SamplingParams, TensorData
 from trainer.errors import OutOfMemoryError
 from trainer.estimate import Calibration, PassMemory, PassTime

@@ -34,6 +34,13 @@ class LossInputs:
     reference_logprobs_T: Tensor | None
 
 
+def needed_inputs(loss: LossFunction) -> tuple[str, ...]:
+    """Return what a datum must hold for a loss."""
+    if loss == "cross_entropy":
+        return ("target_tokens",)
+    return ("target_tokens", "advantages", "logprobs")
+
+
 def loss_inputs(datum: Datum, loss: LossFunction) -> LossInputs:
     """Return the datum's tensors.
 
@@ -44,12 +51,12 @@ def loss_inputs(datum: Datum, loss: LossFunction) -> LossInputs:
         BadDataError: if the loss needs an input that the datum lacks.
     """
     given = {key: data.to_torch() for key, data in datum.loss_fn_inputs.items()}
-    targets_T = given["target_tokens"]
+    for key in needed_inputs(loss):
+        if key not in given:
+            raise BadDataError(f"the loss {loss!r} needs {key!r} in every datum")
+    targets_T = given.pop("target_tokens")
+    given = {key: values_T.float() for key, values_T in given.items()}
     zeros_T = torch.zeros(targets_T.shape, dtype=torch.float32)
-    if loss != "cross_entropy":
-        for key in ("advantages", "logprobs"):
-            if key not in given:
-                raise BadDataError(f"the loss {loss!r} needs {key!r} in every datum")
     advantages_T = given.get("advantages", zeros_T)
     if "weights" in given:
         weights_T = given["weights"]

@@ -15,8 +15,14 @@ from trainer.choices import Guard
 from trainer.engine.loss_config import LossConfig
 from trainer.errors import BadDataError, ConfigError
 
-LossFunction = Literal["ppo", "importance_sampling", "cross_entropy"]
-LOSS_FUNCTIONS: tuple[LossFunction, ...] = ("ppo", "importance_sampling", "cross_entropy")
+LossFunction = Literal["ppo", "importance_sampling", "cross_entropy", "cispo", "dro"]
+LOSS_FUNCTIONS: tuple[LossFunction, ...] = (
+    "ppo",
+    "importance_sampling",
+    "cross_entropy",
+    "cispo",
+    "dro",
+)
 
 LOG_RATIO_LIMIT = 20.0
 """Log-ratios are clamped to ± this many nats, so that exp() stays finite (as verl does)."""
@@ -73,6 +79,10 @@ def token_losses(
         ratios_T = log_ratios_T.exp()
         if name == "ppo":
             losses_T = ppo(ratios_T, advantages_T, config)
+        elif name == "cispo":
+            losses_T = cispo(logprobs_T, ratios_T, advantages_T, config)
+        elif name == "dro":
+            losses_T = dro(logprobs_T, log_ratios_T, advantages_T, config)
         else:
             losses_T = importance_sampling(ratios_T, advantages_T)
         is_guarded_T = is_trained_T & is_off_policy_T
@@ -112,6 +122,26 @@ def ppo(ratios_T: Tensor, advantages_T: Tensor, config: LossConfig) -> Tensor:
 def importance_sampling(ratios_T: Tensor, advantages_T: Tensor) -> Tensor:
     """Return -ρA, whose gradient is that of the policy gradient theorem under off-policy data."""
     return -ratios_T * advantages_T
+
+
+def cispo(logprobs_T: Tensor, ratios_T: Tensor, advantages_T: Tensor, config: LossConfig) -> Tensor:
+    """Return -sg(clip(ρ, low, high))·A·log π (MiniMax 2025, arXiv 2506.13585, eq. 4).
+
+    The clipped ratio only weighs the log-likelihood: unlike in `ppo` no token loses its gradient.
+    """
+    weights_T = ratios_T.detach().clamp(config.clip_low, config.clip_high)
+    return -weights_T * advantages_T * logprobs_T
+
+
+def dro(
+    logprobs_T: Tensor, log_ratios_T: Tensor, advantages_T: Tensor, config: LossConfig
+) -> Tensor:
+    """Return -(A·log π - β/2·(log ρ)²) (Richemond et al. 2024, arXiv 2405.19107).
+
+    The square holds the policy to the one that sampled, on both sides and without a ratio, so
+    that data of any age can be used.
+    """
+    return config.dro_beta / 2 * log_ratios_T.square() - advantages_T * logprobs_T
 
 
 def guarded(

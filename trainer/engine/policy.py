@@ -22,7 +22,7 @@ from trainer.engine.adapter import (
     write_adapter_folder,
 )
 from trainer.engine.forward import TreeForward
-from trainer.engine.generation import end_tokens, generate
+from trainer.engine.generation import end_tokens, generate, most_tokens
 from trainer.engine.prefix_tree import PrefixTree, build_prefix_tree, pack
 from trainer.engine.sharing import agrees, plain_logprobs, probe_sequences
 from trainer.engine.types import SampledSequence, SamplingParams
@@ -52,6 +52,8 @@ class Policy:
         tokenizer: The model's tokenizer.
         shape: What the adapter looks like.
         device: Where the model lies.
+        vocabulary: How many token ids the model knows, from 0.
+        context_tokens: Most tokens it sees at once; None if it does not say.
         shares_prefixes: Whether a pass computes shared prefixes once.
         path_reason: In words, why it does or does not.
         computed_tokens: Tokens sent through the model so far.
@@ -84,7 +86,8 @@ class Policy:
         # Sampling shall depend on its own parameters alone, not on what a model would like.
         self._stop_ids = end_tokens(model, tokenizer)
         model.generation_config = GenerationConfig()
-        self._vocabulary = cast(nn.Embedding, model.get_input_embeddings()).num_embeddings
+        self.vocabulary = cast(nn.Embedding, model.get_input_embeddings()).num_embeddings
+        self.context_tokens = most_tokens(model.config)
         self._forward = TreeForward(
             model, list(self.trainable().values()), memory_limit_bytes=memory_limit_bytes
         )
@@ -109,6 +112,16 @@ class Policy:
         """
         model = load_base_model(settings, name, device=device)
         return cls(model, load_tokenizer(settings, name), shape, seed=seed)
+
+    @property
+    def architecture(self) -> str:
+        """The class of the base model, as other tools know it."""
+        return type(self._model).__name__
+
+    def use_device(self) -> None:
+        """Make the model's device that of the calling thread."""
+        if self.device.type == "cuda":
+            torch.cuda.set_device(self.device)
 
     @property
     def activations(self) -> ActivationMemory:
@@ -150,7 +163,7 @@ class Policy:
         for question in questions:
             self._check_vocabulary(question)
         tree = build_prefix_tree([question.tokens for question in questions])
-        predictions = _Predictions.collect(tree, questions, self._vocabulary)
+        predictions = _Predictions.collect(tree, questions, self.vocabulary)
         if not len(predictions.nodes_P):
             return [torch.zeros(len(q.tokens), device=self.device) for q in questions]
         self.computed_tokens += len(tree)
@@ -175,6 +188,7 @@ class Policy:
             params,
             num_samples=num_samples,
             stop_ids=self._stop_ids,
+            context_tokens=self.context_tokens,
         )
 
     @contextmanager
@@ -215,7 +229,7 @@ class Policy:
 
     def check_finite(self) -> None:
         """Raise NotFiniteError if the adapter's weights or what they compute are NaN or Inf."""
-        answers = plain_logprobs(self._model, probe_sequences(self._vocabulary)[:1])
+        answers = plain_logprobs(self._model, probe_sequences(self.vocabulary)[:1])
         if all(bool(values.isfinite().all()) for values in [*self.trainable().values(), *answers]):
             return
         raise NotFiniteError(
@@ -230,7 +244,7 @@ class Policy:
         Raises:
             CheckpointError: if the two disagree.
         """
-        probe = probe_sequences(self._vocabulary)[1:2]
+        probe = probe_sequences(self.vocabulary)[1:2]
         expected = plain_logprobs(self._model, probe)
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             self._adapted.load_adapter(str(folder), adapter_name="saved")
@@ -247,11 +261,21 @@ class Policy:
                 remedy="Don't use it; save again, and report this if it happens twice.",
             )
 
+    def check_prompt(self, prompt: Sequence[int]) -> None:
+        """Raise BadDataError if a prompt is empty or holds ids that the model does not know."""
+        if prompt and min(prompt) >= 0 and max(prompt) < self.vocabulary:
+            return
+        raise BadDataError(
+            "it holds ids outside the model's vocabulary" if prompt else "it holds no token",
+            where="prompt",
+            remedy="Encode it with this model's own tokenizer (`get_tokenizer`).",
+        )
+
     def _check_vocabulary(self, question: Question) -> None:
         highest = max(max(question.tokens), int(question.targets_T.max()))
-        if highest >= self._vocabulary or min(question.tokens) < 0:
+        if highest >= self.vocabulary or min(question.tokens) < 0:
             raise BadDataError(
-                f"token id {highest} is outside the model's vocabulary of {self._vocabulary}",
+                f"token id {highest} is outside the model's vocabulary of {self.vocabulary}",
                 where="tokens of a turn",
                 remedy="Use replies sampled by this model, or clear their stored token ids.",
             )

@@ -11,7 +11,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from trainer.engine.adapter import read_adapter_tensors
+from trainer.engine.adapter import AdapterShape, read_adapter_tensors
 from trainer.engine.optimizer import Optimizer
 from trainer.engine.policy import Policy
 from trainer.errors import CheckpointError
@@ -71,6 +71,21 @@ def read_state(
     torch.set_rng_state(random["cpu"])
     if policy.device.type == "cuda" and "cuda" in random:
         torch.cuda.set_rng_state(random["cuda"], policy.device)
+
+
+def read_shape(folder: Path) -> AdapterShape:
+    """Return the shape of the adapter in a saved state, and with it the base model's name.
+
+    Raises:
+        CheckpointError: if the folder holds no finished state.
+    """
+    facts = {key: value for key, value in _read_facts(folder).items() if key != "version"}
+    try:
+        return AdapterShape(**facts)
+    except TypeError as error:
+        raise CheckpointError(
+            f"{STATE_FILE} does not describe an adapter ({error})", where=str(folder)
+        ) from error
 
 
 def _read_facts(folder: Path) -> dict[str, Any]:

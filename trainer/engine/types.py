@@ -3,14 +3,51 @@
 Nothing here imports torch at module level, so that `trainer.data` can build datums without it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self
+from operator import index
+from typing import Literal, Self
 
-if TYPE_CHECKING:
-    import torch
+from trainer.engine.responses import (
+    ForwardBackwardOutput,
+    GetInfoResponse,
+    GetServerCapabilitiesResponse,
+    LoadWeightsResponse,
+    ModelData,
+    OptimStepResponse,
+    SampledSequence,
+    SampleResponse,
+    SaveWeightsForSamplerResponse,
+    SaveWeightsResponse,
+    StopReason,
+    SupportedModel,
+)
+from trainer.engine.tensor_data import DType, TensorData, as_tensor_data
+from trainer.errors import BadDataError
 
-DType = Literal["int64", "float32"]
+__all__ = [
+    "AdamParams",
+    "Datum",
+    "EncodedTextChunk",
+    "ForwardBackwardOutput",
+    "GetInfoResponse",
+    "GetServerCapabilitiesResponse",
+    "LoadWeightsResponse",
+    "LossFnType",
+    "ModelData",
+    "ModelInput",
+    "OptimStepResponse",
+    "SampleResponse",
+    "SampledSequence",
+    "SamplingParams",
+    "SaveWeightsForSamplerResponse",
+    "SaveWeightsResponse",
+    "StopReason",
+    "SupportedModel",
+    "TensorData",
+]
+
+LossFnType = Literal["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"]
 
 INPUT_DTYPES: dict[str, DType] = {
     "target_tokens": "int64",
@@ -28,57 +65,56 @@ INPUT_DTYPES: dict[str, DType] = {
 
 
 @dataclass(frozen=True, slots=True)
-class TensorData:
-    """A tensor as plain data.
+class EncodedTextChunk:
+    """A piece of a model input."""
 
-    Attributes:
-        data: The values, flattened in row-major order.
-        dtype: "int64" or "float32".
-        shape: The shape; None means one dimension.
-    """
+    tokens: Sequence[int]
 
-    data: tuple[int, ...] | tuple[float, ...]
-    dtype: DType
-    shape: tuple[int, ...] | None = None
-
-    @classmethod
-    def from_list(cls, values: Sequence[Any], dtype: DType) -> Self:
-        """Build a one-dimensional tensor from numbers."""
-        cast: type = int if dtype == "int64" else float
-        return cls(data=tuple(cast(v) for v in values), dtype=dtype)
-
-    @classmethod
-    def from_torch(cls, tensor: "torch.Tensor") -> Self:
-        """Copy a torch tensor (integer kinds to int64, floating kinds to float32)."""
-        dtype: DType = "float32" if tensor.is_floating_point() else "int64"
-        return cls(data=tuple(tensor.flatten().tolist()), dtype=dtype, shape=tuple(tensor.shape))
-
-    def to_torch(self) -> "torch.Tensor":
-        """Return a new torch tensor on the CPU."""
-        import torch  # noqa: PLC0415 - only the engine's callers need it
-
-        tensor = torch.tensor(self.data, dtype=getattr(torch, self.dtype))
-        return tensor if self.shape is None else tensor.reshape(self.shape)
-
-    def tolist(self) -> list[Any]:
-        """Return the flattened values as a list."""
-        return list(self.data)
-
-    def __len__(self) -> int:
-        """Return the number of values."""
-        return len(self.data)
+    @property
+    def length(self) -> int:
+        """The number of tokens."""
+        return len(self.tokens)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class ModelInput:
-    """The token ids that go into the model for one datum."""
+    """The token ids that go into the model for one datum or prompt."""
 
     tokens: tuple[int, ...]
 
+    def __init__(
+        self, tokens: Iterable[int] = (), *, chunks: Iterable[EncodedTextChunk] = ()
+    ) -> None:
+        """Join token ids, or chunks of them.
+
+        Raises:
+            TypeError: if an id is no whole number.
+        """
+        ids = [*map(index, tokens), *(index(token) for chunk in chunks for token in chunk.tokens)]
+        object.__setattr__(self, "tokens", tuple(ids))
+
     @classmethod
-    def from_ints(cls, tokens: Sequence[int]) -> Self:
+    def from_ints(cls, tokens: Iterable[int]) -> Self:
         """Build an input from token ids."""
-        return cls(tokens=tuple(tokens))
+        return cls(tokens)
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Return an input without tokens, to append to."""
+        return cls()
+
+    @property
+    def chunks(self) -> list[EncodedTextChunk]:
+        """The tokens as one chunk; none if there are no tokens."""
+        return [EncodedTextChunk(self.tokens)] if self.tokens else []
+
+    def append(self, chunk: EncodedTextChunk) -> Self:
+        """Return a new input with a chunk behind this one's tokens."""
+        return type(self)((*self.tokens, *chunk.tokens))
+
+    def append_int(self, token: int) -> Self:
+        """Return a new input with one more token."""
+        return type(self)((*self.tokens, token))
 
     def to_ints(self) -> list[int]:
         """Return the token ids."""
@@ -94,31 +130,28 @@ class ModelInput:
 class Datum:
     """One training example: a model input and, for each of its positions, what the loss needs.
 
-    Lists in `loss_fn_inputs` are coerced to `TensorData` of the key's dtype.
+    Lists, arrays and torch tensors in `loss_fn_inputs` become `TensorData`, lists of the key's
+    dtype. Whether a loss can do with them is checked by the pass that uses them.
 
     Raises:
-        ValueError: if a key is unknown, `target_tokens` is missing, or a length differs from
-            the input's.
+        BadDataError: if a value holds something that is no number.
     """
 
     model_input: ModelInput
     loss_fn_inputs: dict[str, TensorData] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Coerce and check the loss inputs."""
+        """Coerce the loss inputs."""
         coerced: dict[str, TensorData] = {}
         for key, value in self.loss_fn_inputs.items():
-            if key not in INPUT_DTYPES:
-                raise ValueError(f"unknown loss input {key!r}; known: {', '.join(INPUT_DTYPES)}")
-            if not isinstance(value, TensorData):
-                value = TensorData.from_list(value, INPUT_DTYPES[key])
-            if len(value) != self.model_input.length:
-                raise ValueError(
-                    f"{key} has {len(value)} values for {self.model_input.length} input tokens"
-                )
-            coerced[key] = value
-        if "target_tokens" not in coerced:
-            raise ValueError("a datum needs target_tokens")
+            try:
+                coerced[key] = as_tensor_data(value, INPUT_DTYPES.get(key))
+            except (TypeError, ValueError) as error:
+                raise BadDataError(
+                    f"what it holds are not the numbers that it takes ({error})",
+                    where=f"a datum's field {key!r}",
+                    remedy="Give one number for each token of the model input.",
+                ) from error
         object.__setattr__(self, "loss_fn_inputs", coerced)
 
 
@@ -136,77 +169,31 @@ class AdamParams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingParams:
-    """How to sample. `top_k` -1 and `top_p` 1 switch those filters off; temperature 0 is greedy."""
+    """How to sample.
 
-    max_tokens: int = 64
+    Attributes:
+        max_tokens: Most tokens of a reply; None: as many as the model's context has room for.
+        seed: Fixes what is sampled; None draws anew.
+        stop: A string, strings or token ids that end a reply beside the end-of-turn tokens.
+        temperature: 0 takes the likeliest token each time.
+        top_k: So many of the likeliest tokens are drawn from; -1: all.
+        top_p: The fewest likeliest tokens that reach this probability are drawn from; 1: all.
+    """
+
+    max_tokens: int | None = None
     seed: int | None = None
-    stop: tuple[str, ...] = ()
+    stop: str | Sequence[str] | Sequence[int] | None = ()
     temperature: float = 1.0
     top_k: int = -1
     top_p: float = 1.0
 
+    @property
+    def stop_strings(self) -> tuple[str, ...]:
+        """The strings among `stop`."""
+        given = (self.stop,) if isinstance(self.stop, str) else self.stop or ()
+        return tuple(one for one in given if isinstance(one, str))
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampledSequence:
-    """One sampled continuation.
-
-    Attributes:
-        tokens: The sampled ids, including the end-of-turn token if it was sampled.
-        logprobs: Natural-log probability of each token under the untempered policy.
-        stop_reason: "stop" (end-of-turn token or stop string) or "length".
-    """
-
-    tokens: tuple[int, ...]
-    logprobs: tuple[float, ...]
-    stop_reason: Literal["stop", "length"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForwardBackwardOutput:
-    """What a forward (and backward) pass returns.
-
-    Attributes:
-        loss_fn_output_type: Name of the kind of the entries of `loss_fn_outputs`.
-        loss_fn_outputs: For each datum: "logprobs", the log-probability of each target token
-            (shape of the input; 0 where the weight is 0).
-        metrics: Keys of the form "name:reduction".
-    """
-
-    loss_fn_output_type: str
-    loss_fn_outputs: list[dict[str, TensorData]]
-    metrics: dict[str, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptimStepOutput:
-    """What an optimiser step returns; "grad_norm:last" is the L2 norm before clipping."""
-
-    metrics: dict[str, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleResponse:
-    """What `SamplingClient.sample` returns.
-
-    Attributes:
-        sequences: One a sample.
-        prompt_logprobs: If asked for: for each prompt token its log-probability, None for the
-            first.
-    """
-
-    sequences: tuple[SampledSequence, ...]
-    prompt_logprobs: tuple[float | None, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaveResponse:
-    """Where a save ended up; `path` is what the load calls accept."""
-
-    path: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadResponse:
-    """What was loaded."""
-
-    path: str
+    @property
+    def stop_tokens(self) -> tuple[int, ...]:
+        """The token ids among `stop`."""
+        return tuple(one for one in self.stop or () if not isinstance(one, str))

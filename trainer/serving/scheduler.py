@@ -175,7 +175,7 @@ class Scheduler:
                 store=store,
                 tokens=list(job.prompt),
                 pending=len(job.prompt) - store.length,
-                text=TextOf(self._shelf.tokenizer, job.params.stop),
+                text=TextOf(self._shelf.tokenizer, job.params.stop_strings),
                 generator=generator,
                 choice=choice,
             )
@@ -239,7 +239,8 @@ class Scheduler:
         stream.pending = 1
         stream.sampled += 1
         job.send(Token(stream.choice, sampled, stream.text.add(sampled.token)))
-        if is_end or stream.text.stopped or stream.sampled >= job.params.max_tokens:
+        is_full = job.params.max_tokens is not None and stream.sampled >= job.params.max_tokens
+        if is_end or stream.text.stopped or is_full:
             reason = "stop" if is_end or stream.text.stopped else "length"
             job.send(Finished(stream.choice, reason, stream.text.rest()))
             self._end(stream)
