@@ -326,7 +326,7 @@ def test_sampled_logprobs_are_those_of_the_untempered_policy(client: TrainingCli
     prompt = ModelInput.from_ints(PROMPT)
     response = sampler.sample(prompt, 3, params).result()
     assert response == sampler.sample(prompt, 3, params).result()
-    assert len({sequence.tokens for sequence in response.sequences}) > 1
+    assert len({tuple(sequence.tokens) for sequence in response.sequences}) > 1
     for sequence in response.sequences:
         whole = ModelInput.from_ints([*PROMPT, *sequence.tokens])
         scores = sampler.compute_logprobs(whole).result()
@@ -342,7 +342,7 @@ def test_a_reply_ends_at_the_end_token_and_keeps_it(client: TrainingClient):
     sampler = client.save_weights_and_get_sampling_client()
     params = SamplingParams(max_tokens=5, temperature=0.0)
     (sequence,) = sampler.sample(ModelInput.from_ints(PROMPT), 1, params).result().sequences
-    assert sequence.tokens == (60, end)
+    assert sequence.tokens == [60, end]
     assert sequence.stop_reason == "stop"
     assert len(sequence.logprobs) == 2
 
