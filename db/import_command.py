@@ -15,7 +15,7 @@ from db.errors import ConflictError, DataError
 from db.formats import Scale, ScoreRule, Source
 from db.hub import fetched
 from db.import_job import run_import_job
-from db.importing import SourceFile, import_files
+from db.importing import SourceFile, import_files, parts
 from db.records import HubSet, ImportFile, ImportIssue, ImportReport
 from db.terminal import write_text
 
@@ -75,7 +75,7 @@ def run_import(options: argparse.Namespace) -> int:
                 name=options.hub, split=options.split, config=options.config, limit=options.limit
             )
             sources = [opened.enter_context(fetched(wanted))]
-        files = [_file(source, options) for source in sources]
+        files = [file for source in sources for file in _files(source, options)]
         database = open_database()
         user_id = queries.local_user(database).id
         try:
@@ -147,16 +147,20 @@ def run_job(import_id: int) -> int:
     return 0
 
 
-def _file(source: Source, options: argparse.Namespace) -> SourceFile:
-    rule = None
+def _files(source: Source, options: argparse.Namespace) -> list[SourceFile]:
+    """Return the file, or those of a zip archive, read as the command line says."""
     encoding = options.encoding
     if encoding != formats.AUTO:
         encoding = formats.encoding_name(encoding)
-    if options.scale:
-        found = formats.detect(source, options.format, encoding)
-        rule = _rule(found.rule, options.scale).to_json()
-    file = ImportFile(name=source.name, format=options.format, encoding=encoding, rule=rule)
-    return SourceFile(file, source)
+    file = ImportFile(name=source.name, format=options.format, encoding=encoding)
+    chosen = parts(SourceFile(file, source))
+    return [_scaled(one, options.scale) for one in chosen] if options.scale else chosen
+
+
+def _scaled(chosen: SourceFile, scales: Sequence[str]) -> SourceFile:
+    found = formats.detect(chosen.source, chosen.file.format, chosen.file.encoding)
+    rule = _rule(found.rule, scales).to_json()
+    return SourceFile(dataclasses.replace(chosen.file, rule=rule), chosen.source)
 
 
 def _rule(suggested: ScoreRule, changes: Sequence[str]) -> ScoreRule:
@@ -241,4 +245,5 @@ def _describe(report: ImportReport, *, dry_run: bool) -> str:
 def _skipped(issue: ImportIssue) -> str:
     file = f"{issue.file}, " if issue.file else ""
     more = f" ({issue.count - 1} more like it)" if issue.count > 1 else ""
-    return f"skipped {file}row {issue.row}, {issue.field}: {issue.reason}{more}. {issue.remedy}"
+    place = f"row {issue.row}, {issue.field}" if issue.row else issue.field
+    return f"skipped {file}{place}: {issue.reason}{more}. {issue.remedy}"

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from db import commands, queries
@@ -11,7 +12,7 @@ from db.errors import EveryTurnError
 from db.formats import Source
 from db.hub import fetch_rows
 from db.import_report import Reading
-from db.importing import SourceFile, patient, rehearse, stage, store
+from db.importing import SourceFile, parts, patient, rehearse, stage, store
 from db.records import HubSet, Import, ImportFile
 from db.settings import Settings
 
@@ -32,7 +33,9 @@ def source_of(settings: Settings, import_id: int, index: int, file: ImportFile) 
     Raises:
         DataError: if they are gone.
     """
-    return Source.of_path(import_folder(settings, import_id) / str(index), file.name)
+    kept_as = index if file.kept_as is None else file.kept_as
+    source = Source.of_path(import_folder(settings, import_id) / str(kept_as), file.name)
+    return replace(source, member=file.member)
 
 
 def run_import_job(db: Database, import_id: int) -> None:
@@ -60,9 +63,11 @@ def _check(db: Database, job: Import) -> None:
         if file.hub is not None and not (folder / str(index)).exists():
             _fetch(db, job.id, file.hub, folder / str(index))
     files = [
-        SourceFile(file, source_of(db.settings, job.id, index, file))
+        part
         for index, file in enumerate(job.files)
+        for part in parts(SourceFile(file, source_of(db.settings, job.id, index, file)), index)
     ]
+    commands.name_import_files(db, job.id, [part.file for part in files])
 
     def tell(share: float, message: str) -> None:
         commands.report_import_progress(db, job.id, share, message)

@@ -15,7 +15,7 @@ from db.commands.preparing import prepare
 from db.commands.rehearsing import Rehearsal
 from db.engine import Database
 from db.errors import DataError, StorageError
-from db.formats import IssueLog, ScoreRule, Source, detect, read
+from db.formats import IssueLog, ScoreRule, Source, detect, is_zip, read, zip_files
 from db.import_report import Reading, Tally
 from db.records import Conversation, ImportFile, ImportIssue, ImportReport
 from db.staging import Staging, staged
@@ -103,6 +103,7 @@ def import_files(
         StorageError: if the database cannot be written.
     """
     with _disk_errors(), tempfile.TemporaryDirectory(prefix="everyturn-import-") as work:
+        files = [part for chosen in files for part in parts(chosen)]
         found = stage(files, Path(work) / "staged", source=source, progress=progress)
         if dry_run:
             return rehearse(db, found)
@@ -112,6 +113,26 @@ def import_files(
             return insert_done_import(session, names, user_id=user_id)
 
         return _store(db, found.path, found.reading, begin, progress)
+
+
+def parts(chosen: SourceFile, kept_as: int | None = None) -> list[SourceFile]:
+    """Return the files of a zip archive, each read like the archive, or else the file itself.
+
+    Args:
+        chosen: The file.
+        kept_as: Number under which its bytes lie.
+
+    Raises:
+        DataError: if it is an archive that cannot be imported (see `db.formats.zip_files`).
+    """
+    if not is_zip(chosen.source):
+        return [chosen]
+    return [
+        SourceFile(
+            replace(chosen.file, name=source.name, member=source.member, kept_as=kept_as), source
+        )
+        for source in zip_files(chosen.source)
+    ]
 
 
 def stage(
@@ -137,7 +158,13 @@ def stage(
             name = chosen.file.name
             file = name if len(files) > 1 else ""
             with _named(file):
-                found = detect(chosen.source, chosen.file.format, chosen.file.encoding)
+                try:
+                    found = detect(chosen.source, chosen.file.format, chosen.file.encoding)
+                except DataError as error:
+                    if not chosen.file.member:
+                        raise
+                    issues.append(_left_out(name, error))  # an archive holds all sorts of files
+                    continue
                 rule = found.rule
                 if chosen.file.rule is not None:
                     rule = ScoreRule.from_json(chosen.file.rule)
@@ -157,6 +184,9 @@ def stage(
                 for scale in rule.scales
                 if scale.used and not scale.is_identity
             ]
+    if not formats and issues:
+        first = issues[0]
+        raise DataError(first.reason, where=first.file, remedy=first.remedy)
     reading = Reading(format=", ".join(formats), issues=tuple(issues), mapped=tuple(mapped))
     return StagedImport(path, reading, frozenset(staging.repeated))
 
@@ -210,6 +240,16 @@ def _added(parts: Iterable[AddedConversations]) -> Tally:
     for part in parts:
         tally.count(part)
     return tally
+
+
+def _left_out(file: str, error: DataError) -> ImportIssue:
+    return ImportIssue(
+        row=0,
+        field=error.where,
+        reason=f"it is left out: {error.what}",
+        remedy=f"{error.remedy} If it holds conversations, choose its format or encoding.",
+        file=file,
+    )
 
 
 def _stage_one(

@@ -7,7 +7,7 @@ from app.components.errors import guarded
 from db.formats import FORMATS
 from db.records import HubSet, User
 
-_SUFFIXES = ["json", "jsonl", "ndjson", "csv", "tsv", "parquet", "gz"]
+_SUFFIXES = ["json", "jsonl", "ndjson", "csv", "tsv", "parquet", "gz", "zip"]
 
 
 def render_upload(user: User) -> None:
@@ -21,8 +21,8 @@ def render_upload(user: User) -> None:
         key=key,
         on_change=_receive,
         args=(key, user.id),
-        help="JSON, JSON Lines, CSV or Parquet, each also packed with gzip. You see what they "
-        "hold before anything is stored.",
+        help="JSON, JSON Lines, CSV or Parquet, each also packed with gzip, or several of them in a "
+        "zip archive. You see what they hold before anything is stored.",
     )
     titles = ", ".join(format.title for format in FORMATS.values())
     st.caption(

@@ -62,6 +62,13 @@ def check_import(db: Database, import_id: int, files: Sequence[ImportFile]) -> b
         return True
 
 
+def name_import_files(db: Database, import_id: int, files: Sequence[ImportFile]) -> None:
+    """Keep which files a check found: an archive among those chosen stands for several."""
+    with db.session() as session:
+        row = _get(session, import_id, ImportState.CHECKING)
+        row.files = [asdict(file) for file in files]
+
+
 def start_import(db: Database, import_id: int) -> bool:
     """Let what was checked be stored.
 

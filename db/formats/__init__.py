@@ -34,6 +34,7 @@ from db.formats.source import Source
 from db.formats.tables import CSV
 from db.formats.ultrafeedback import ULTRAFEEDBACK
 from db.formats.writing import WRITERS, Writer
+from db.formats.zip_archive import is_zip, zip_files
 from db.records import Conversation, ImportIssue, IssueOutcome
 
 __all__ = [
@@ -59,11 +60,13 @@ __all__ = [
     "detect",
     "encoding_name",
     "encoding_title",
+    "is_zip",
     "issue_words",
     "parse",
     "read",
     "write",
     "write_to",
+    "zip_files",
 ]
 
 AUTO = "auto"

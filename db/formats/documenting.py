@@ -13,7 +13,7 @@ This page is made from the code: `python -m db.formats > docs/formats.md`.
 
 ## Files
 
-`.json`, `.jsonl`, `.ndjson`, `.csv`, `.parquet`, each also as `.gz`. What counts is the content, not
+`.json`, `.jsonl`, `.ndjson`, `.csv`, `.parquet`, each also as `.gz`, or several of them in a `.zip`. What counts is the content, not
 the name. A file of any size is read in bounded memory; a row may have up to 64 MB.
 
 | what is wrong | what happens |
@@ -26,6 +26,8 @@ the name. A file of any size is read in bounded memory; a row may have up to 64 
 | the file ends in the middle of a row | that row is skipped, those before are imported |
 | a gzip archive that ends in the middle | the rows before are imported, and you are told |
 | a gzip archive that unpacks to more than 200 times its size (and 256 MB) | refused: no conversations pack so well |
+| a zip archive: locked, damaged, with more than 200 files of rows, or unpacking like that | refused, with the reason; pictures, pages and hidden files in it are passed over, a file that is none of the formats is left out and named |
+| a Parquet file that unpacks like that | refused |
 | a CSV record that breaks the rules of quoting, or has more cells than the header | that row is skipped |
 | a quotation mark that is never closed | the row in which it opens is skipped, with all that it swallowed |
 | NUL characters and lone surrogates | replaced by U+FFFD, and reported |

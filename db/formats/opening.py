@@ -18,7 +18,7 @@ from db.formats.source import Source, Unpacked
 from db.records import ImportIssue, IssueOutcome
 
 _OTHER_KINDS = {
-    b"PK\x03\x04": "a zip archive or spreadsheet: unpack it, or export it as CSV or JSON",
+    b"PK\x03\x04": "a zip archive within another file: unpack it, and import what comes out",
     b"%PDF": "a PDF document",
     b"SQLite format 3": "a SQLite database",
     b"\x89PNG": "a picture",

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from db.errors import DataError
 from db.formats.rows import Row
-from db.formats.source import LARGEST_ROW_BYTES, Unpacked
+from db.formats.source import LARGEST_ROW_BYTES, Unpacked, refuse_bomb
 
 MARK = b"PAR1"
 _BATCH_BYTES = 16 * 2**20
@@ -30,10 +30,11 @@ def parquet_rows(content: Unpacked) -> Iterator[Row]:
     Raises:
         DataError: if it is damaged, or a row is too long.
     """
-    if content.source.path is not None and not content.is_gzip:
+    if content.source.path is not None and not content.source.member:
         with content.source.open() as file:
-            yield from _rows(file, content)
-        return
+            if file.read(len(MARK)) == MARK:
+                yield from _rows(file, content)
+                return
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as copy:
         for chunk in content.chunks():
             copy.write(chunk)
@@ -42,7 +43,7 @@ def parquet_rows(content: Unpacked) -> Iterator[Row]:
 
 
 def _rows(file: IO[bytes], content: Unpacked) -> Iterator[Row]:
-    number = 0
+    number = unpacked_bytes = 0
     try:
         table = pq.ParquetFile(file)
         for batch in table.iter_batches(_batch_size(table), use_threads=False):
@@ -52,6 +53,8 @@ def _rows(file: IO[bytes], content: Unpacked) -> Iterator[Row]:
                 number += 1
                 yield Row(number, _plain(value))
             content.unpacked_bytes += batch.nbytes
+            unpacked_bytes += batch.nbytes
+            refuse_bomb(content.source.name, unpacked_bytes, content.source.size_bytes)
             content.packed_bytes = content.source.size_bytes * number // table.metadata.num_rows
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         words = " ".join(str(error).split())[:200]

@@ -2,11 +2,13 @@
 
 import gzip
 import io
+import zipfile
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from db.errors import DataError
 
@@ -14,8 +16,8 @@ GZIP_MARK = b"\x1f\x8b"
 LARGEST_ROW_BYTES = 64 * 2**20
 """A row may be this long; longer ones are refused, so that memory stays bounded."""
 _CHUNK_BYTES = 2**20
-_HARMLESS_BYTES = 256 * 2**20  # an archive that unpacks to less is never called a bomb
-_LARGEST_RATIO = 200  # text packs to a tenth; gzip can pack zeros to a thousandth
+HARMLESS_BYTES = 256 * 2**20  # an archive that unpacks to less is never called a bomb
+LARGEST_RATIO = 200  # text packs to a tenth; gzip can pack zeros to a thousandth
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +27,15 @@ class Source:
     Attributes:
         name: What people call it, for messages.
         path: Where it lies, unless `data` holds its bytes.
-        size_bytes: Its size as it lies there, packed if it is an archive.
+        size_bytes: Its size as it lies there, packed if it is an archive or a member of one.
+        member: Its name in the zip archive that lies there; empty if it is the whole file.
     """
 
     name: str
     size_bytes: int
     path: Path | None = None
     data: bytes = b""
+    member: str = ""
 
     @classmethod
     def of_path(cls, path: Path, name: str = "") -> "Source":
@@ -52,18 +56,47 @@ class Source:
         """Return a file whose bytes are in memory."""
         return cls(name=name, size_bytes=len(data), data=data)
 
-    def open(self) -> BinaryIO:
-        """Open the bytes as they lie there.
+    def of_member(self, member: str, packed_bytes: int) -> "Source":
+        """Return a file of this zip archive."""
+        name = f"{self.name}/{member}"
+        return replace(self, name=name, size_bytes=packed_bytes, member=member)
+
+    @contextmanager
+    def open(self) -> Generator[IO[bytes]]:
+        """Open the bytes as they lie there; those of a member are unpacked as they are read.
 
         Raises:
             DataError: if the file has gone or cannot be read.
         """
-        if self.path is None:
-            return io.BytesIO(self.data)
-        try:
-            return self.path.open("rb")
-        except OSError as error:
-            raise _unreadable(self.path, error) from None
+        with ExitStack() as opened:
+            file: IO[bytes] = io.BytesIO(self.data)
+            if self.path is not None:
+                try:
+                    file = opened.enter_context(self.path.open("rb"))
+                except OSError as error:
+                    raise _unreadable(self.path, error) from None
+            if self.member:
+                with zip_errors(self.name):
+                    archive = opened.enter_context(zipfile.ZipFile(file))
+                    file = opened.enter_context(archive.open(self.member))
+            yield file
+
+
+@contextmanager
+def zip_errors(name: str) -> Generator[None]:
+    """Turn what goes wrong while a zip archive is read into an error in words.
+
+    Raises:
+        DataError: in place of it.
+    """
+    try:
+        yield
+    except (zipfile.BadZipFile, NotImplementedError, KeyError, RuntimeError, ValueError) as error:
+        raise DataError(
+            f"the zip archive is damaged, or packed in an unusual way ({error})",
+            where=name,
+            remedy="Fetch or pack it again, or unpack it first.",
+        ) from None
 
 
 @dataclass(slots=True)
@@ -92,42 +125,45 @@ class Unpacked:
             DataError: if it cannot be read, is damaged, or unpacks to far more than text would.
         """
         with self.source.open() as file:
-            self.is_gzip = file.read(2) == GZIP_MARK
+            self.is_gzip = self._read(file, len(GZIP_MARK)) == GZIP_MARK
             file.seek(0)
             reader = gzip.GzipFile(fileobj=file) if self.is_gzip else file
             while chunk := self._read(reader):
-                self.packed_bytes = file.tell()
+                # a member's place is one in what it unpacks to, which proves nothing
+                self.packed_bytes = min(file.tell(), self.source.size_bytes)
                 self.unpacked_bytes += len(chunk)
-                self._check_ratio()
+                if self.is_gzip:
+                    refuse_bomb(self.source.name, self.unpacked_bytes, self.packed_bytes)
                 yield chunk
 
-    def _read(self, reader: BinaryIO | gzip.GzipFile) -> bytes:
+    def _read(self, reader: IO[bytes] | gzip.GzipFile, size: int = _CHUNK_BYTES) -> bytes:
         try:
             # read1 hands over what is unpacked so far, also where the archive breaks off after it
-            return (
-                reader.read1(_CHUNK_BYTES)
-                if isinstance(reader, gzip.GzipFile)
-                else (reader.read(_CHUNK_BYTES))
-            )
+            return reader.read1(size) if isinstance(reader, gzip.GzipFile) else (reader.read(size))
         except EOFError:
             self.cut_off = True
             return b""
-        except (OSError, zlib.error) as error:
-            what = "the gzip archive is damaged" if self.is_gzip else "the file cannot be read"
+        except (OSError, zlib.error, zipfile.BadZipFile) as error:
+            is_packed = self.is_gzip or self.source.member
+            what = "the archive is damaged" if is_packed else "the file cannot be read"
             raise DataError(
                 f"{what} ({error})", where=self.source.name, remedy="Fetch or pack the file again."
             ) from None
 
-    def _check_ratio(self) -> None:
-        if not self.is_gzip or self.unpacked_bytes <= _HARMLESS_BYTES:
-            return
-        if self.unpacked_bytes > _LARGEST_RATIO * max(self.packed_bytes, 1):
-            raise DataError(
-                f"the archive unpacks to more than {_LARGEST_RATIO} times its size, which no "
-                "conversations do",
-                where=self.source.name,
-                remedy="If you trust it, unpack it first and import what comes out.",
-            )
+
+def refuse_bomb(name: str, unpacked_bytes: int, packed_bytes: int) -> None:
+    """Refuse what unpacks to far more than conversations would.
+
+    Raises:
+        DataError: if it does.
+    """
+    if unpacked_bytes > max(HARMLESS_BYTES, LARGEST_RATIO * packed_bytes):
+        raise DataError(
+            f"the archive unpacks to more than {LARGEST_RATIO} times its size, which no "
+            "conversations do",
+            where=name,
+            remedy="If you trust it, unpack it first and import what comes out.",
+        )
 
 
 def _unreadable(path: Path, error: OSError) -> DataError:

@@ -115,12 +115,17 @@ class ImportFile:
         format: Name of the format, "auto" to recognise it.
         rule: `ScoreRule.to_json()`; None takes the suggested rule.
         encoding: Name of the text's encoding, "auto" to recognise it.
+        member: Its name in the zip archive that was uploaded, empty if it was no part of one.
+        kept_as: Number under which its bytes (or that archive's) lie, None for its own place among
+            the import's files.
         hub: Where its rows are fetched from, None if it was a file to begin with.
     """
 
     name: str
     format: str = "auto"
     encoding: str = "auto"
+    member: str = ""
+    kept_as: int | None = None
     rule: dict[str, Any] | None = None
     hub: HubSet | None = None
 
