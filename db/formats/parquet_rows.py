@@ -47,6 +47,7 @@ def _rows(file: IO[bytes], content: Unpacked) -> Iterator[Row]:
     try:
         table = pq.ParquetFile(file)
         for batch in table.iter_batches(_batch_size(table), use_threads=False):
+            batch = _decoded(batch)
             if batch.nbytes > LARGEST_ROW_BYTES * _LARGEST_BATCH:
                 raise DataError("a row is too long", where=f"row {number + 1}", remedy="Split it.")
             for value in batch.to_pylist():
@@ -63,6 +64,15 @@ def _rows(file: IO[bytes], content: Unpacked) -> Iterator[Row]:
             where=content.source.name if number == 0 else f"after row {number}",
             remedy="Fetch or write it again; its end holds what is needed to read it.",
         ) from None
+
+
+def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose values are all spelled out: a dictionary hides how large they are."""
+    columns = [
+        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _batch_size(table: pq.ParquetFile) -> int:

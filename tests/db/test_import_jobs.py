@@ -1,11 +1,14 @@
 """Imports by a process of their own: all or nothing however they end, and each end is told."""
 
 import contextlib
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,6 +87,26 @@ def test_a_check_reports_and_an_import_stores_what_it_reported(database: Databas
     assert (done.state, done.report) == (ImportState.DONE, checked.report)
     assert counts(database) == (3, 3)
     assert not import_folder(database.settings, job.id).exists()
+
+
+def test_a_zip_archive_becomes_its_files_which_can_be_read_otherwise(database: Database) -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("a.jsonl", native(2))
+        archive.writestr("user.json", '{"email": 1}')
+    import_id = commands.create_import(database, [ImportFile(name="e.zip")], user_id=1)
+    folder = import_folder(database.settings, import_id)
+    folder.mkdir(parents=True)
+    (folder / "0").write_bytes(stream.getvalue())
+    run_import_job(database, import_id)
+    checked = queries.import_(database, import_id)
+    assert checked.report is not None, checked.error_text
+    assert [file.name for file in checked.files] == ["e.zip/a.jsonl", "e.zip/user.json"]
+    assert (checked.report.conversations, len(checked.report.skipped)) == (2, 1)
+    files = [replace(file, encoding="cp1252") for file in checked.files]
+    assert commands.check_import(database, import_id, files)
+    run_import_job(database, import_id)
+    assert queries.import_(database, import_id).files == tuple(files)
 
 
 @pytest.mark.parametrize("way", ["command line", "job"])
