@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from app import routes
+from app import data, routes
 from db import commands
 from db.engine import Database
 from db.enums import RunStatus
@@ -68,6 +68,7 @@ def test_a_judge_can_be_named_and_then_be_asked(
     page = open_page(routes.RUN, run=folder.path.name)
     assert "ask_judge" in [button.key for button in page.button]
     commands.change_project_settings(database, {"evaluation_tag": "support"})
+    data.refresh()
     page = open_page(routes.LAUNCH)
     told = " ".join(each.value for each in page.caption)
     assert "1 conversation with the tag support left out" in told
