@@ -8,18 +8,9 @@ from nltk.metrics.agreement import AnnotationTask
 
 from app import auth, data
 from app.near_duplicates import Search, find_near_duplicates
-from db.queries import agreement as agreement_queries
-from db.queries import insight as insight_queries
 from db.records import ConversationFilter
 from db.records.agreement import RaterPair, RatersOfTurns, Rating, SpreadCount
-from db.records.insight import (
-    LengthBias,
-    PositionSummary,
-    RaterSummary,
-    ScoreCount,
-    ScoredCounts,
-    TagSummary,
-)
+from db.records.insight import Insight
 
 ALPHA_TURNS = 5000
 """From more turns than this, alpha is estimated on a chance sample: it is within about 0.01."""
@@ -68,18 +59,6 @@ class Agreement:
             if seen >= half:
                 return row.spread
         return 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Insight:
-    """What all scores together say."""
-
-    counts: tuple[ScoreCount, ...]
-    raters: tuple[RaterSummary, ...]
-    tags: tuple[TagSummary, ...]
-    positions: tuple[PositionSummary, ...]
-    conversations: ScoredCounts
-    length: LengthBias
 
 
 def agreement() -> Agreement:
@@ -133,29 +112,20 @@ def _interval(one: float, other: float) -> float:
 @st.cache_data(ttl=_KEPT_S, max_entries=4, show_spinner="Comparing raters…")
 def _agreement(address: str, version: tuple[int, ...]) -> Agreement:
     del address, version  # the cache's key: other data are other figures
-    database = data.database()
-    ratings = agreement_queries.ratings_sample(database, turns=ALPHA_TURNS)
+    figures = data.agreement_figures(sample_turns=ALPHA_TURNS)
     return Agreement(
-        alpha=krippendorff_alpha(ratings),
-        alpha_turns=len({rating.message_id for rating in ratings}),
-        coverage=tuple(agreement_queries.raters_of_turns(database)),
-        spreads=tuple(agreement_queries.spreads(database)),
-        pairs=tuple(agreement_queries.rater_pairs(database)),
+        alpha=krippendorff_alpha(figures.ratings),
+        alpha_turns=len({rating.message_id for rating in figures.ratings}),
+        coverage=figures.coverage,
+        spreads=figures.spreads,
+        pairs=figures.pairs,
     )
 
 
 @st.cache_data(ttl=_KEPT_S, max_entries=4, show_spinner="Adding up the scores…")
 def _insight(address: str, version: tuple[int, ...]) -> Insight:
     del address, version
-    database = data.database()
-    return Insight(
-        counts=tuple(insight_queries.score_counts(database)),
-        raters=tuple(insight_queries.rater_summaries(database)),
-        tags=tuple(insight_queries.tag_summaries(database)),
-        positions=tuple(insight_queries.position_summaries(database)),
-        conversations=insight_queries.scored_counts(database),
-        length=insight_queries.length_bias(database),
-    )
+    return data.insight()
 
 
 @st.cache_data(ttl=_KEPT_S, max_entries=4, show_spinner="Comparing conversations…")
@@ -163,7 +133,4 @@ def _near_duplicates(threshold: float, address: str, version: tuple[int, ...]) -
     del address, version
     newest = ConversationFilter(order="newest")
     ids = data.conversation_ids(newest, user_id=auth.current_user().id)
-    database = data.database()
-    return find_near_duplicates(
-        ids, lambda some: insight_queries.texts(database, some), threshold=threshold
-    )
+    return find_near_duplicates(ids, data.texts, threshold=threshold)

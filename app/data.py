@@ -5,7 +5,7 @@ run as alive that is not.
 """
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -44,7 +44,8 @@ from db.records import (
     UserSettings,
     Workload,
 )
-from db.records.agreement import SharedTurn
+from db.records.agreement import AgreementFigures, SharedTurn
+from db.records.insight import Insight
 from trainer.collecting.life import reconcile_collections
 from trainer.runs.lineage import chain_of
 from trainer.runs.reconcile import reconcile
@@ -106,6 +107,21 @@ def user_settings(*, user_id: int) -> UserSettings:
 def data_version() -> tuple[int, ...]:
     """Return numbers that change with everything that agreement and insight are made of."""
     return _read(queries.data_version)
+
+
+def agreement_figures(*, sample_turns: int) -> AgreementFigures:
+    """Return what agreement is told by; not cached: `app.analysis` keeps what it makes of it."""
+    return queries.agreement_figures(database(), sample_turns=sample_turns)
+
+
+def insight() -> Insight:
+    """Return what all scores together say; not cached: `app.analysis` keeps it."""
+    return queries.insight_figures(database())
+
+
+def texts(ids: Sequence[int]) -> dict[int, str]:
+    """Return all that is said in each of some conversations; not cached: it may be much."""
+    return queries.texts(database(), ids)
 
 
 def people() -> list[Person]:

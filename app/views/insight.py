@@ -3,7 +3,6 @@
 import streamlit as st
 
 from app import analysis, routes
-from app.analysis import Insight
 from app.components.duplicates_search import render_duplicates
 from app.components.errors import show_failure
 from app.components.format import counted, score_text
@@ -18,6 +17,7 @@ from app.components.insight_charts import (
 )
 from app.components.notice import show_notice
 from app.components.run_charts import show_chart
+from db.records.insight import Insight
 
 
 def render() -> None:

@@ -1,6 +1,6 @@
 """Everything that is read from the database: a `Database` in, frozen records out."""
 
-from db.queries.agreement import count_shared_turns, shared_turns
+from db.queries.agreement import agreement_figures, count_shared_turns, shared_turns
 from db.queries.assigning import assigned_names, workloads
 from db.queries.collecting import collection, collections, prompts_left, run_that_wants
 from db.queries.conversations import (
@@ -17,7 +17,7 @@ from db.queries.conversations import (
 from db.queries.endpoints import endpoint, endpoints
 from db.queries.history import turn_history
 from db.queries.imports import import_, imports, undo_effects
-from db.queries.insight import data_version
+from db.queries.insight import data_version, insight_figures, texts
 from db.queries.labelling import (
     has_turns,
     last_place,
@@ -49,6 +49,7 @@ from db.queries.users import admitted_user, people, refusals, session_user
 
 __all__ = [
     "admitted_user",
+    "agreement_figures",
     "all_sources",
     "all_tags",
     "ancestors",
@@ -70,6 +71,7 @@ __all__ = [
     "ids_of_same",
     "import_",
     "imports",
+    "insight_figures",
     "last_kl_base",
     "last_place",
     "latest_step_metrics",
@@ -99,6 +101,7 @@ __all__ = [
     "session_user",
     "shared_turns",
     "step_metrics",
+    "texts",
     "turn_history",
     "turn_metrics",
     "undo_effects",

@@ -16,10 +16,27 @@ from db.models import (
     UserTable,
 )
 from db.queries.loading import in_chunks
-from db.records.agreement import RaterPair, RatersOfTurns, Rating, SharedTurn, SpreadCount
+from db.records.agreement import (
+    AgreementFigures,
+    RaterPair,
+    RatersOfTurns,
+    Rating,
+    SharedTurn,
+    SpreadCount,
+)
 from db.records.insight import STEPS
 
 _REPLY_CHARACTERS = 120
+
+
+def agreement_figures(db: Database, *, sample_turns: int) -> AgreementFigures:
+    """Return all figures of agreement, with the scores of at most so many shared turns."""
+    return AgreementFigures(
+        ratings=tuple(ratings_sample(db, turns=sample_turns)),
+        coverage=tuple(raters_of_turns(db)),
+        spreads=tuple(spreads(db)),
+        pairs=tuple(rater_pairs(db)),
+    )
 
 
 def raters_of_turns(db: Database) -> list[RatersOfTurns]:

@@ -30,6 +30,7 @@ from db.models import (
 from db.queries.loading import in_chunks
 from db.records.insight import (
     STEPS,
+    Insight,
     LengthBand,
     LengthBias,
     PositionSummary,
@@ -41,6 +42,18 @@ from db.records.insight import (
 
 BANDS = 10
 """Into so many parts of equal size replies are divided by their length."""
+
+
+def insight_figures(db: Database) -> Insight:
+    """Return what all scores together say."""
+    return Insight(
+        counts=tuple(score_counts(db)),
+        raters=tuple(rater_summaries(db)),
+        tags=tuple(tag_summaries(db)),
+        positions=tuple(position_summaries(db)),
+        conversations=scored_counts(db),
+        length=length_bias(db),
+    )
 
 
 def score_counts(db: Database) -> list[ScoreCount]:

@@ -78,3 +78,20 @@ class RatersOfTurns:
 
     raters: int
     turns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgreementFigures:
+    """What agreement is told by.
+
+    Attributes:
+        ratings: All scores of the shared turns, or of a chance sample of these turns.
+        coverage: How many turns have been scored by so many people.
+        spreads: How many shared turns have each spread.
+        pairs: Each two people on the turns that both scored.
+    """
+
+    ratings: tuple[Rating, ...]
+    coverage: tuple[RatersOfTurns, ...]
+    spreads: tuple[SpreadCount, ...]
+    pairs: tuple[RaterPair, ...]

@@ -109,3 +109,15 @@ class ScoredCounts:
     none: int
     partly: int
     fully: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insight:
+    """What all scores together say."""
+
+    counts: tuple[ScoreCount, ...]
+    raters: tuple[RaterSummary, ...]
+    tags: tuple[TagSummary, ...]
+    positions: tuple[PositionSummary, ...]
+    conversations: ScoredCounts
+    length: LengthBias

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app import analysis
+from app import analysis, data
 from app.analysis import Agreement, krippendorff_alpha
 from app.components.agreement_charts import alpha_reading, leanings, spread_chart
 from app.components.insight_charts import (
@@ -126,10 +126,8 @@ def test_names_in_charts_are_short_distinct_and_without_markup():
 
 def test_what_was_added_up_is_kept_until_something_changes(database, user, monkeypatch):
     calls: list[int] = []
-    real = analysis.insight_queries.score_counts
-    monkeypatch.setattr(
-        analysis.insight_queries, "score_counts", lambda db: calls.append(1) or real(db)
-    )
+    real = data.insight
+    monkeypatch.setattr(data, "insight", lambda: calls.append(1) or real())
     analysis.insight()
     analysis.insight()
     assert len(calls) == 1

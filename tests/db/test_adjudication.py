@@ -71,6 +71,9 @@ def test_undo_goes_back_decision_by_decision_and_leaves_scores_alone(
     assert commands.undo_adjudication(database, user_id=user_id) is not None
     assert decided(database, conversation_id) is None
     assert commands.undo_adjudication(database, user_id=user_id) is None
+    told = [(c.new_value, c.is_undo, c.is_redo) for c in queries.turn_history(database, message_id)]
+    undone = [(None, True, False), (0.2, True, False)]
+    assert told[:4] == [*undone, (0.6, False, False), (0.2, False, False)]
     scores = queries.conversation(database, conversation_id).messages[1].scores
     assert ("local", 1.0) in [(s.rater, s.value) for s in scores]
 
