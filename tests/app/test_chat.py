@@ -172,7 +172,7 @@ def test_a_question_begins_a_chat_with_an_address_and_one_from_an_old_view_is_re
     app = open_page(routes.CHAT)
     app.chat_input[0].set_value("Hello?").run()
     assert not app.exception
-    (chat_id,) = app.query_params["chat"]
+    chat_id = app.query_params["chat"]
     ((chat, turn, lanes),) = asked
     assert chat.id == chat_id and lanes == (BASE,) and turn.asked == "Hello?"
     chat_store.update(chat_id, lambda c: ask(c, "From another tab", after=c.leaf))
