@@ -24,6 +24,7 @@ from db.records import (
     Conversation,
     ConversationFilter,
     ConversationRow,
+    Endpoint,
     FilterOptions,
     Import,
     NewTurnMetrics,
@@ -87,6 +88,11 @@ def overview() -> Overview:
 def project_settings() -> ProjectSettings:
     """Return what holds for everybody who works on the project."""
     return _read(queries.project_settings)
+
+
+def endpoints() -> list[Endpoint]:
+    """Return the endpoints that runs can be sent to, by name."""
+    return _read(queries.endpoints)
 
 
 def refusals(*, limit: int) -> list[Refusal]:

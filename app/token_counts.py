@@ -21,9 +21,10 @@ from db.records import Conversation
 from trainer.config import Preset, TrainConfig
 from trainer.data.findings import Finding
 from trainer.estimate import Estimate
+from trainer.remote.fitting import SentTokens
 
 COUNTED_FIELDS = (
-    *("preset", "base_model", "rendering", "max_context_tokens", "credit"),
+    *("preset", "base_model", "endpoint", "rendering", "max_context_tokens", "credit"),
     *("aggregation", "rater", "held_out", "seed"),
 )
 """The settings that token counts depend on; changing another one keeps the counts."""
@@ -35,6 +36,12 @@ ESTIMATED_FIELDS = (
     *("sample_prompts", "sample_tokens"),
 )
 """The settings that time and memory depend on."""
+
+SENT_FIELDS = (
+    *ESTIMATED_FIELDS,
+    *("loss", "dual_clip", "guard", "lora_alpha", "start_from"),
+)
+"""The settings that the tokens sent to an endpoint depend on, and whether it takes the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +55,7 @@ class TokenCounts:
         blocking: Findings that need token counts and forbid a start.
         warnings: Findings that need the model's files and forbid nothing.
         cost: Time and memory of the run; None where only tokens were counted.
+        sent: Tokens that go to an endpoint; None without one.
     """
 
     turns: Mapping[tuple[int, int], tuple[int, int]]
@@ -56,6 +64,7 @@ class TokenCounts:
     blocking: tuple[str, ...]
     warnings: tuple[Finding, ...]
     cost: Estimate | None = None
+    sent: SentTokens | None = None
 
 
 @dataclass(slots=True)
@@ -112,7 +121,7 @@ def token_counts(
     """
     text = formats.write(conversations, "native")
     counting, estimating = (
-        _fingerprint(text, config, fields) for fields in (COUNTED_FIELDS, ESTIMATED_FIELDS)
+        _fingerprint(text, config, fields) for fields in (_counted(config), ESTIMATED_FIELDS)
     )
     give_up_counting(but=(counting, estimating))
     jobs = state.COUNT_JOBS.get()
@@ -153,6 +162,7 @@ def parse_counts(document: Mapping[str, Any]) -> TokenCounts:
             if not finding["blocking"]
         ),
         cost=Estimate(**document["estimate"]) if document["estimate"] else None,
+        sent=SentTokens(**document["sent"]) if document["sent"] else None,
     )
 
 
@@ -161,6 +171,10 @@ _MODEL_FINDINGS = (
     *("will_not_fit", "is_split", "recomputes", "stale_logprobs"),
 )
 """Kinds of findings that the page cannot make without the model."""
+
+
+def _counted(config: TrainConfig) -> Sequence[str]:
+    return SENT_FIELDS if config.endpoint else COUNTED_FIELDS
 
 
 def _fingerprint(text: str, config: TrainConfig, fields: Sequence[str]) -> str:
@@ -176,7 +190,7 @@ def _start(text: str, config: TrainConfig, *, estimate: bool) -> CountJob:
     (root / "data.jsonl").write_text(text)
     command = [sys.executable, "-m", "trainer", "preview", "--json"]
     command += ["--data", str(root / "data.jsonl")]
-    command += _arguments(config, ESTIMATED_FIELDS if estimate else COUNTED_FIELDS)
+    command += _arguments(config, ESTIMATED_FIELDS if estimate else _counted(config))
     command += ["--estimate"] if estimate else []
     with (root / "out.json").open("wb") as out, (root / "err.txt").open("wb") as err:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)

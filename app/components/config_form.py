@@ -28,8 +28,17 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 """Every setting that the form offers, each after those that decide whether it matters."""
 
-CHOSEN_ABOVE = ("preset", "base_model", "start_from", "selection", "aggregation", "rater")
+CHOSEN_ABOVE = (
+    *("preset", "base_model", "start_from", "endpoint", "selection"),
+    *("aggregation", "rater"),
+)
 """The settings that the page asks for above the form."""
+
+HERE_ONLY = ("device", "base_precision", "memory_limit_gb")
+"""Settings of this machine, without effect on an endpoint."""
+
+_NAMES = ("start_from", "endpoint", "selection")
+"""Settings that say something only where they are not empty."""
 
 FROM_THE_START = ("lora_rank", "lora_alpha")
 """The settings that an earlier adapter brings along where a run starts from one."""
@@ -75,10 +84,10 @@ def settings_form(start: TrainConfig, *, origin: str = "") -> TrainConfig:
 
 def matters(name: str, config: TrainConfig) -> bool:
     """Return whether a setting changes anything under the settings chosen so far."""
-    if name == "start_from":
-        return config.start_from != ""
-    if name == "selection":
-        return config.selection != ""
+    if name in _NAMES:
+        return config.to_json()[name] != ""
+    if name in HERE_ONLY:
+        return config.endpoint == ""
     if name == "rater":
         return config.aggregation is Aggregation.ONE_RATER
     if name == "gamma":

@@ -8,6 +8,7 @@ import streamlit as st
 
 from app import data
 from app.components.format import counted, plain
+from app.components.launch_where import show_sent
 from app.components.run_status import REFRESH_S, duration
 from app.components.turn_table import turn_table
 from app.token_counts import CountJob, TokenCounts, token_counts
@@ -46,7 +47,7 @@ def show_check(
     if model_here and conversations:
         try:
             job = token_counts(conversations, config)
-            if not job.pending and job.counts and is_idle:
+            if not job.pending and job.counts and is_idle and not config.endpoint:
                 estimating = token_counts(conversations, config, estimate=True)
         except StorageError as error:
             trouble = str(error)
@@ -71,7 +72,9 @@ def show_check(
     )
     _show_warnings(warnings)
     _show_work(job, counts, trouble or (job.failure if job else ""))
-    if counts:
+    if counts and counts.sent:
+        show_sent(counts.sent)
+    elif counts:
         _show_cost(estimating, counts.cost)
     for text in blocking:
         st.error(plain(text), icon=":material/block:")

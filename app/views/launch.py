@@ -14,6 +14,7 @@ from app.components.launch_check import show_check
 from app.components.launch_choices import choose_conversations, choose_method, choose_model
 from app.components.launch_scores import choose_scores
 from app.components.launch_start import choose_start
+from app.components.launch_where import Where, choose_where
 from app.launch_again import Again
 from app.token_counts import give_up_counting
 from db.errors import EveryTurnError
@@ -41,11 +42,20 @@ def render() -> None:
         st.subheader("2 Model", anchor=False)
         model = choose_model(again)
         start = choose_start(model.name, again) if model else {}
+        where = Where()
+        if model:
+            where = choose_where(model.name, again.config.endpoint if again else "")
     st.subheader("3 Method", anchor=False)
     preset = choose_method(again)
     if model is None:
         return
-    above = {"base_model": model.name, "selection": chosen.selection, **start, **scores}
+    above = {
+        "base_model": model.name,
+        "endpoint": where.endpoint,
+        "selection": chosen.selection,
+        **start,
+        **scores,
+    }
     try:
         if again and again.config.preset is preset:
             config = settings_form(again.config.replace(**above), origin=again.origin)
@@ -62,7 +72,7 @@ def render() -> None:
     check = show_check(
         conversations, config, preview(conversations, config), model_here=model.available
     )
-    _start(conversations, config, blocked=bool(check.blocking))
+    _start(conversations, config, where.key, blocked=bool(check.blocking))
 
 
 def _empty() -> None:
@@ -98,7 +108,9 @@ def _asked_again() -> Again | None:
     return again
 
 
-def _start(conversations: Sequence[Conversation], config: TrainConfig, *, blocked: bool) -> None:
+def _start(
+    conversations: Sequence[Conversation], config: TrainConfig, endpoint_key: str, *, blocked: bool
+) -> None:
     """Ask for a name and start; the same form started twice is one run."""
     address.start_token()  # from the first look on, so that a copied tab has it too
     suggestion = f"{config.preset} on {counted(len(conversations), 'conversation')}"
@@ -124,6 +136,7 @@ def _start(conversations: Sequence[Conversation], config: TrainConfig, *, blocke
             conversation_ids=ids,
             config=config,
             start_token=_token(name, ids, config),
+            endpoint_key=endpoint_key,
         )
     except EveryTurnError as error:
         show_error(error)

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app import auth
+from app.components.endpoint_settings import render_endpoints
 from app.components.errors import show_failure
 from app.components.key_settings import render_keys
 from app.components.layout import reading_page
@@ -20,7 +21,7 @@ def render() -> None:
         st.title("Settings", anchor=False)
         show_failure()
         is_admin = user.role is UserRole.ADMIN
-        names = ["Project", "My keys", *(["People"] if is_admin else [])]
+        names = ["Project", "My keys", *(["Endpoints", "People"] if is_admin else [])]
         tabs = st.tabs(names, key="part", bind="query-params")
         with tabs[0]:
             if is_admin:
@@ -31,6 +32,8 @@ def render() -> None:
             render_keys(user)
         if is_admin:
             with tabs[2]:
+                render_endpoints()
+            with tabs[3]:
                 render_people()
 
 

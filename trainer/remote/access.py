@@ -53,7 +53,12 @@ def find_endpoint(settings: Settings, config: TrainConfig) -> Endpoint:
 
 def has_key(endpoint: Endpoint) -> bool:
     """Return whether the environment holds the key that the endpoint's settings name."""
-    return bool(endpoint.key_variable and os.environ.get(endpoint.key_variable))
+    return bool(key_of(endpoint))
+
+
+def key_of(endpoint: Endpoint) -> str:
+    """Return the key that the environment holds for an endpoint; empty if there is none."""
+    return os.environ.get(endpoint.key_variable, "") if endpoint.key_variable else ""
 
 
 def take_access(endpoint: Endpoint) -> Access:
@@ -62,7 +67,7 @@ def take_access(endpoint: Endpoint) -> Access:
     A typed key leaves the environment, so that no child process inherits it.
     """
     typed = os.environ.pop(TYPED_KEY, "")
-    return access(endpoint, typed or os.environ.get(endpoint.key_variable, ""))
+    return access(endpoint, typed or key_of(endpoint))
 
 
 def access(endpoint: Endpoint, key: str) -> Access:
