@@ -247,7 +247,7 @@ def _left_out(file: str, error: DataError) -> ImportIssue:
         row=0,
         field=error.where,
         reason=f"it is left out: {error.what}",
-        remedy=f"{error.remedy} If it holds conversations, choose its format or encoding.",
+        remedy="If it holds conversations, choose its format or encoding.",
         file=file,
     )
 
