@@ -120,7 +120,7 @@ def _read(model: PreTrainedModel, prompt_1T: Tensor) -> DynamicCache | None:
     if prompt_1T.shape[1] == 1:
         return None
     cache = DynamicCache(config=model.config)
-    model(input_ids=prompt_1T[:, :-1], past_key_values=cache, use_cache=True, logits_to_keep=1)
+    model(input_ids=prompt_1T[:, :-1], cache=cache, use_cache=True, logits_to_keep=1)
     return cache
 
 
