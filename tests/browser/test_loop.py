@@ -134,7 +134,7 @@ def _ask(page: Page, question: str) -> None:
 def _set_length(page: Page, tokens: int) -> None:
     """Let replies be short; the choice is stored, and the chat has its address now."""
     page.get_by_role("button", name="Settings").click()
-    field = page.get_by_label("Longest reply (tokens)")
+    field = page.get_by_role("spinbutton", name="Longest reply (tokens)")
     field.fill(str(tokens))
     field.press("Enter")
     page.wait_for_url("**chat=**")
