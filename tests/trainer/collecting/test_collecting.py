@@ -26,7 +26,7 @@ from trainer.errors import BadDataError, ConfigError
 from trainer.runs.process import Mark, Sign, own_mark
 
 PROMPTS = from_lines("How many people live there?\nWhat is the capital?\nIs it too high?")
-MANY = from_lines("\n".join(f"Question {number}?" for number in range(40)))
+MANY = from_lines("\n".join(f"Question {number}?" for number in range(12)))
 
 
 @pytest.fixture
@@ -100,8 +100,6 @@ def test_sampled_replies_carry_the_logprobs_that_the_trainer_computes(
 ) -> None:
     run_id = run_on_the_cpu(database, RunStatus.FINISHED)
     trainer = train_adapter(database.settings, tiny_llama, run_id)
-    with database.session():
-        pass
     plan = CollectionPlan(name="x", base_model=str(tiny_llama), run_id=run_id)
     with pytest.raises(ConfigError, match="was trained on tiny"):
         start_collection(database, plan, PROMPTS, start_token="x", user_id=1)
@@ -165,8 +163,8 @@ def test_a_prompt_beyond_the_context_is_named_and_the_others_are_answered(
 def test_killed_in_the_middle_it_goes_on_without_doubling(
     database: Database, tiny_llama: Path, forks: Forks, tmp_path: Path
 ) -> None:
-    whole = begin(database, tiny_llama, MANY, token="whole", replies=16, max_tokens=24)
-    broken = begin(database, tiny_llama, MANY, token="broken", replies=16, max_tokens=24)
+    whole = begin(database, tiny_llama, MANY, token="whole", replies=16, max_tokens=12)
+    broken = begin(database, tiny_llama, MANY, token="broken", replies=16, max_tokens=12)
     log = tmp_path / "log"
     assert forks.wait(fork_of(database, forks, whole, log)) == 0, log.read_text()
     pid = fork_of(database, forks, broken, log)
@@ -198,7 +196,7 @@ def process_of(collection: Collection) -> Mark:
 def test_it_gives_way_to_a_run_and_is_cancelled_while_it_waits(
     database: Database, tiny_llama: Path, forks: Forks, tmp_path: Path
 ) -> None:
-    collection_id = begin(database, tiny_llama, MANY * 5, replies=16, max_tokens=60)
+    collection_id = begin(database, tiny_llama, MANY * 15, replies=16, max_tokens=60)
     pid = fork_of(database, forks, collection_id, tmp_path / "log")
     until(lambda: queries.collection(database, collection_id).done >= 1)
     before = queries.collection(database, collection_id)
