@@ -141,7 +141,7 @@ def _input(chat: Chat) -> None:
     else:
         told, closed = "Ask something", False
     with st.bottom, reading_page(PAGE_WIDTH):
-        key = f"chat.input.{chat.id}"
+        key = "chat.input"  # the same for all chats: what is being typed outlives the first change
         st.chat_input(
             told,
             key=key,

@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(280)]
 
 WAIT_MS = 90_000
 
+REPLIES = '[class*="st-key-chat_reply_"]'
+
 
 def test_talk_send_score_train_and_talk_to_the_result_beside_the_base(
     app_server: AppServer, page: Page, settings: Settings, tiny_llama: Path
@@ -48,7 +50,7 @@ def _talk(page: Page, server: AppServer, database: Database) -> int:
     _set_length(page, 12)
     for number, question in enumerate(("What is the capital of France?", "And who lives there?")):
         _ask(page, question)
-        expect(page.get_by_text("12 tokens")).to_have_count(number + 1)
+        expect(page.locator(REPLIES)).to_have_count(number + 1)
         page.reload()
         expect(page.get_by_text(question)).to_be_visible()
     page.get_by_role("button", name="Send to labelling").click()
@@ -115,7 +117,7 @@ def _talk_to_both(page: Page, server: AppServer, run: Run) -> None:
     page.wait_for_url(f"{server.url}/chat?run={run.id}")
     _set_length(page, 12)
     _ask(page, "What is the capital of France?")
-    replies = page.locator('[class*="st-key-chat_reply_"]')
+    replies = page.locator(REPLIES)
     expect(replies).to_have_count(2)
     expect(replies.nth(0)).to_contain_text("Base model")
     expect(replies.nth(1)).to_contain_text(f"Run {run.id}: Loop")
