@@ -1,15 +1,19 @@
 """On the real model: the seed recipe's figures, and one pass against a pass for each turn."""
 
+import asyncio
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
 from tests import oracle
@@ -57,6 +61,9 @@ SEED = [
     },
 ]
 """The two conversations of the recipe that the `recipe` preset keeps exactly."""
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "multi_turn_rl.py"
+"""The recipe in the calls of the Tinker / MinT API."""
 
 FIGURES = (
     "loss_mean",
@@ -136,6 +143,53 @@ def test_the_second_epoch_equals_the_oracle_after_one_step_of_adam(
         expected = oracle.figures(model, turn)
         for name in FIGURES:
             assert row[name] == pytest.approx(getattr(expected, name), abs=1e-3), name
+
+
+def _example() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("multi_turn_rl", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_example_differs_from_a_script_for_the_service_by_its_import_alone() -> None:
+    lines = EXAMPLE.read_text("utf-8").splitlines()
+    assert [line for line in lines if "trainer" in line] == ["import trainer.engine.api as mint"]
+
+
+def test_the_example_gives_the_loops_figures_and_adapter(
+    smollm2: Path, recipe_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVERYTURN_HOME", str(smollm2.parent.parent))
+    example = _example()
+    names = ("user", "assistant", "reward")
+    said = [
+        {"turns": [dict(zip(names, turn, strict=True)) for turn in conversation]}
+        for conversation in example.CONVERSATIONS
+    ]
+    assert said == SEED
+
+    turns, saved = asyncio.run(example.train(EMBEDDED, str(tmp_path / "adapter")))
+    rows = [*_rows(recipe_run, 0), *_rows(recipe_run, 1)]
+    for row, turn in zip(rows, turns, strict=True):
+        counts = (turn.epoch, turn.tokens, turn.response_tokens)
+        assert counts == (row["epoch"], row["tokens"], row["response_tokens"])
+        for key, name in (
+            ("loss:mean", "loss_mean"),
+            ("loss:sum", "loss_sum"),
+            ("ratio:mean", "ratio_mean"),
+            ("clipfrac:mean", "clipfrac"),
+        ):
+            assert turn.metrics[key] == pytest.approx(row[name], abs=10 ** (turn.epoch - 4)), key
+
+    weights = "adapter_model.safetensors"
+    found, expected = load_file(Path(saved) / weights), load_file(recipe_run / "adapter" / weights)
+    assert found.keys() == expected.keys()
+    ours, loops = (torch.cat([w[key].flatten() for key in sorted(w)]) for w in (found, expected))
+    assert float((ours - loops).norm() / loops.norm()) <= 1e-3
 
 
 @pytest.fixture(scope="module")

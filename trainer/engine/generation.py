@@ -83,7 +83,8 @@ def generate(
                 for sequence in reply.sample(prompt_1T, 1, copy.deepcopy(read))
             ]
         if read is not None:
-            read.reorder_cache(torch.zeros(num_samples, dtype=torch.int64, device=model.device))
+            rows = torch.zeros(num_samples, dtype=torch.int64, device=model.device)
+            read.reorder_cache(cast(torch.LongTensor, rows))
         return reply.sample(prompt_1T, num_samples, read)
 
 

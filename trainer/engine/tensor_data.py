@@ -27,9 +27,9 @@ class TensorData:
         shape: The shape; None means one dimension.
     """
 
-    data: tuple[int, ...] | tuple[float, ...]
+    data: Sequence[int] | Sequence[float]
     dtype: DType
-    shape: tuple[int, ...] | None = None
+    shape: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         """Freeze lists."""
