@@ -29,12 +29,13 @@ WAIT_S = 30
 _AT_ONCE = 500
 
 _WATCH = """
-([selector, wanted]) => {
+([selector, wanted, waitMs]) => {
   const begun = performance.now();
-  window.seen = new Promise((resolve) => {
+  window.seen = new Promise((resolve, reject) => {
+    setTimeout(() => reject(new Error(`${selector} never said "${wanted}"`)), waitMs);
     const watch = new MutationObserver(() => {
-      const found = document.querySelector(selector);
-      if (!found || !found.textContent.includes(wanted)) return;
+      const found = [...document.querySelectorAll(selector)];
+      if (!found.some((element) => element.textContent.includes(wanted))) return;
       watch.disconnect();
       resolve(performance.now() - begun);
     });
@@ -98,10 +99,10 @@ class Desk:
 
     def watch(self, selector: str, wanted: str) -> None:
         """Begin to wait for a text."""
-        self.page.evaluate(_WATCH, [selector, wanted])
+        self.page.evaluate(_WATCH, [selector, wanted, WAIT_S * 1000])
 
     def seen(self) -> float:
-        """Return the milliseconds from `watch` until it was there."""
+        """Return the milliseconds from `watch` until it was there; it fails after `WAIT_S`."""
         return self.page.evaluate("() => window.seen")
 
     def settle(self) -> None:
