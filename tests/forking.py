@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from db.settings import Settings
+from trainer.remote.access import child_variables
 from trainer.runs.folder import RunFolder
 
 
@@ -71,7 +72,12 @@ class Forks:
             return json.loads(connection.makefile().readline())
 
     def start_run(
-        self, settings: Settings, run_id: int, *, hook: tuple[str, str] | None = None
+        self,
+        settings: Settings,
+        run_id: int,
+        endpoint_key: str = "",
+        *,
+        hook: tuple[str, str] | None = None,
     ) -> int:
         """Do what `trainer.runs.launch.start_process` does."""
         return self.start(
@@ -81,6 +87,7 @@ class Forks:
             environment={
                 "EVERYTURN_HOME": str(settings.home),
                 "DATABASE_URL": settings.database_url,
+                **child_variables(endpoint_key),
             },
             hook=hook,
         )

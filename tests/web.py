@@ -58,7 +58,7 @@ def compete(database: Database, model: str, started: str, runs: str) -> None:
     Each run's process ends at once; its number is noted in a file that the rival notes them in, too.
     """
 
-    def start_process(settings: Settings, run_id: int) -> int:
+    def start_process(settings: Settings, run_id: int, endpoint_key: str) -> int:
         with Path(started).open("a") as file:
             file.write(f"{run_id}\n")
         return subprocess.Popen(["true"]).pid

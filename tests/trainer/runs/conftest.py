@@ -33,9 +33,9 @@ class ForkedRuns:
     forks: Forks
     hook: tuple[str, str] | None = None
 
-    def start_process(self, settings: Settings, run_id: int) -> int:
+    def start_process(self, settings: Settings, run_id: int, endpoint_key: str) -> int:
         """Stand for `trainer.runs.launch.start_process`."""
-        return self.forks.start_run(settings, run_id, hook=self.hook)
+        return self.forks.start_run(settings, run_id, endpoint_key, hook=self.hook)
 
 
 @pytest.fixture

@@ -48,9 +48,9 @@ def web(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def stays_alive(settings: Settings, run_id: int) -> int:
+def stays_alive(settings: Settings, run_id: int, endpoint_key: str) -> int:
     """Start a process that stands for a run's and never ends; the `settings` fixture kills it."""
-    del settings, run_id
+    del settings, run_id, endpoint_key
     return subprocess.Popen(FOREVER).pid
 
 
