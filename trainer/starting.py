@@ -12,6 +12,9 @@ from trainer.runs.folder import RunFolder, atomic_folder
 
 WHERE = "setting start_from"
 
+SOME_LAYERS = ("layers_to_transform", "exclude_modules")
+"""Where an adapter's config says that it leaves out layers which a run here adapts."""
+
 
 def run_of(start_from: str) -> int | None:
     """Return the run that a setting `start_from` names by its number; None if it names a folder."""
@@ -80,6 +83,11 @@ def _differences(settings: Settings, config: TrainConfig, found: dict[str, Any])
         differences.append(
             f"its alpha is {found['lora_alpha']:g}, this run's {config.lora_alpha:g}"
         )
+    differences += [
+        f"it changes only some of the model's layers ({key}), this run changes all blocks alike"
+        for key in SOME_LAYERS
+        if found.get(key)
+    ]
     return differences
 
 

@@ -1,8 +1,10 @@
 """What to collect: from which prompts, by which model, how far, and how it is sampled."""
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import auth, data
 from app.collect_models import Answerer, answerers
@@ -27,6 +29,13 @@ _TURNS = {
     UserTurns.EACH: "Each user turn",
 }
 _NAME_CHARS = 100
+
+
+class _Sampling(TypedDict):
+    temperature: float
+    top_p: float
+    max_tokens: int
+    seed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +220,7 @@ def _partner(partner: Partner) -> tuple[tuple[str, ...], str, int]:
     return (), "", 1
 
 
-def _sampling() -> dict[str, float | int]:
+def _sampling() -> _Sampling:
     defaults = CollectionPlan(name="", base_model="")
     with st.expander("Sampling", icon=":material/tune:"):
         left, middle = st.columns(2)
@@ -243,9 +252,7 @@ def _sampling() -> dict[str, float | int]:
     return {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "seed": seed}
 
 
-def _number(
-    label: str, name: str, value: int, place: st.delta_generator.DeltaGenerator, help: str
-) -> int:
+def _number(label: str, name: str, value: int, place: DeltaGenerator, help: str) -> int:
     limits = LIMITS[name]
     number = place.number_input(
         label,

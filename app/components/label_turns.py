@@ -19,6 +19,7 @@ from app.components.transcript import (
     page_of_messages,
     render_content,
     render_system,
+    render_tools,
     turn_numbers,
 )
 from db.enums import LabelAction
@@ -58,6 +59,7 @@ def render_turns(conversation: Conversation, look: Look) -> None:
     messages, turns = conversation.messages, turn_numbers(conversation.messages)
     key = f"label.{conversation.id}"
     render_system(conversation.system, key=key, markdown=look.markdown)
+    render_tools(conversation.tools)
     focused = turns.index(look.focus) if look.focus in turns else 0
     first = page_of_messages(len(messages), key=key, shown=focused)
     for message, turn in list(zip(messages, turns, strict=True))[first : first + PAGE_MESSAGES]:

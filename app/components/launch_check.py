@@ -17,8 +17,10 @@ from db.errors import StorageError
 from db.records import Conversation
 from trainer.config import TrainConfig
 from trainer.data.findings import Finding
+from trainer.errors import ConfigError
 from trainer.estimate import Estimate
 from trainer.preview import Preview
+from trainer.starting import find_start
 
 _SUMMARIES = {
     "unscored": ("conversation without a score", "conversations without a score"),
@@ -59,6 +61,7 @@ def show_check(
     if counts:
         blocking += counts.blocking
         warnings += counts.warnings
+    blocking += _start_misfit(config)
     turn_table(
         table.turns,
         tokens=counts.turns if counts else {},
@@ -79,6 +82,15 @@ def show_check(
     for text in blocking:
         st.error(plain(text), icon=":material/block:")
     return Check(blocking=tuple(blocking))
+
+
+def _start_misfit(config: TrainConfig) -> list[str]:
+    """Say why the adapter to start from does not fit this run; empty if it fits, or there is none."""
+    try:
+        find_start(data.settings(), config)
+    except ConfigError as error:
+        return [str(error)]
+    return []
 
 
 def _show_warnings(warnings: Sequence[Finding]) -> None:

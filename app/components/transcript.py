@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
 
@@ -32,6 +33,7 @@ AVATARS = {
 def render_transcript(conversation: Conversation, *, key: str) -> None:
     """Show a whole conversation with what people said about its turns, read-only."""
     render_system(conversation.system, key=key)
+    render_tools(conversation.tools)
     turns = turn_numbers(conversation.messages)
     first = page_of_messages(len(conversation.messages), key=key)
     for index in range(first, min(first + PAGE_MESSAGES, len(conversation.messages))):
@@ -67,6 +69,15 @@ def render_system(text: str, *, key: str, markdown: bool = True) -> None:
         with st.chat_message("system", avatar=AVATARS[Role.SYSTEM]):
             st.markdown(":gray[system prompt]")
             render_text(text, key=f"{key}.system", markdown=markdown)
+
+
+def render_tools(tools: Sequence[dict[str, Any]]) -> None:
+    """Show which functions the assistant may call, folded, if there are any."""
+    if tools:
+        with st.expander(
+            f"{counted(len(tools), 'tool')} the assistant may call", icon=":material/build:"
+        ):
+            st.code(json.dumps(tools, indent=2, ensure_ascii=False), language="json")
 
 
 def render_content(message: Message, *, key: str, markdown: bool = True) -> None:

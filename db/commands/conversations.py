@@ -28,7 +28,7 @@ def update_conversation(
     changed_by: int | None = None,
     keep_scores: bool = True,
 ) -> None:
-    """Replace title, system prompt, tags and messages of a conversation.
+    """Replace title, system prompt, tools, tags and messages of a conversation.
 
     Messages that carry an `id` keep their row; messages without one are new and bring their
     scores; those missing from `conversation` are deleted with their scores. A reply whose text
@@ -54,6 +54,7 @@ def update_conversation(
             raise _not_found(conversation_id)
         row.title = conversation.title
         row.system = conversation.system
+        row.tools = list(conversation.tools) or None
         row.content_hash = content_hash(conversation)
         row.updated_at = now()
         _replace_tags(session, [conversation_id], conversation.tags)

@@ -27,6 +27,7 @@ CONVERSATION_COLUMNS = (
     "mean_score",
     "uncertainty",
     "content_hash",
+    "tools",
 )
 MESSAGE_COLUMNS = (
     "role",
@@ -148,6 +149,7 @@ def prepare(conversation: Conversation, *, row: int = 0, file: str = "") -> Prep
             counts["mean_score"],
             counts["uncertainty"],
             digest,
+            json.dumps(clean_json(conversation.tools)) if conversation.tools else None,
         ],
         created_at=conversation.created_at,
         updated_at=conversation.updated_at or conversation.created_at,

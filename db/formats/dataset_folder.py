@@ -31,6 +31,7 @@ _MESSAGE = pa.struct(
         ("run_id", pa.int64()),
         ("token_ids", pa.list_(pa.int64())),
         ("logprobs", pa.list_(pa.float64())),
+        ("sampling", pa.string()),  # as JSON
     ]
 )
 SCHEMA = pa.schema(
@@ -38,6 +39,7 @@ SCHEMA = pa.schema(
         ("id", pa.int64()),
         ("title", pa.string()),
         ("system", pa.string()),
+        ("tools", pa.string()),  # as JSON, like tool calls
         ("source", pa.string()),
         ("group", pa.string()),
         ("tags", pa.list_(pa.string())),
@@ -63,7 +65,8 @@ tags:
 - everyturn
 ---
 Conversations whose assistant turns are scored, written by EveryTurn. Scores lie between -1 and 1,
-one for each rater. `tool_calls` hold JSON.
+one for each rater. `tools`, `tool_calls` and `sampling`
+hold JSON.
 
 ```python
 from datasets import load_dataset
@@ -100,12 +103,15 @@ def write_folder(conversations: Iterable[Conversation], folder: Path) -> None:
 
 def _row(conversation: Conversation) -> dict[str, Any]:
     row = native_row(conversation)
+    row["tools"] = _packed(row.get("tools"))
     row["messages"] = list(_messages(row["messages"]))
     return row
 
 
 def _messages(entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for entry in entries:
-        calls = entry.get("tool_calls")
-        packed = None if calls is None else json.dumps(calls, ensure_ascii=False, allow_nan=False)
-        yield {**entry, "tool_calls": packed}
+        yield entry | {key: _packed(entry.get(key)) for key in ("tool_calls", "sampling")}
+
+
+def _packed(value: object) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False, allow_nan=False)

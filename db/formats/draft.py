@@ -64,6 +64,7 @@ def draft(
     *,
     path: str,
     system: str = "",
+    tools: tuple[JsonObject, ...] = (),
     title: str = "",
     group: str = "",
     tags: tuple[str, ...] = (),
@@ -75,6 +76,7 @@ def draft(
         pieces: The messages in order.
         path: The field they come from, for the error.
         system: The system prompt, if it stands apart.
+        tools: The functions that the assistant may call.
         title: The conversation's title.
         group: Key of the prompt that it shares with others.
         tags: The conversation's tags.
@@ -88,6 +90,7 @@ def draft(
     conversation = Conversation(
         messages=require_messages(messages, path or "row"),
         system=system,
+        tools=tools,
         title=title,
         group=group,
         tags=tags,

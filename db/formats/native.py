@@ -22,6 +22,7 @@ from db.formats.fields import (
 from db.formats.format import Format, each_row
 from db.formats.messages import MESSAGE_KEYS, lift_system, parse_message, require_messages
 from db.formats.result import Notes, RowError, share
+from db.formats.tools import parse_tools
 from db.records import IMPORTED_RATER, Conversation, Message, Score
 
 _OWN_MESSAGE_KEYS = frozenset(
@@ -36,6 +37,7 @@ _OWN_KEYS = frozenset(
         "group",
         "tags",
         "outcomes",
+        "tools",
         "created_at",
         "updated_at",
         "archived",
@@ -55,7 +57,7 @@ def _says_more(row: object) -> bool:
     if not is_object_with(row, "messages"):
         return False
     data = cast(JsonObject, row)
-    if any(data.get(key) is not None for key in _OWN_KEYS - {"id"}):
+    if any(data.get(key) is not None for key in _OWN_KEYS - {"id", "tools"}):
         return True
     messages = data["messages"]
     return isinstance(messages, list) and any(
@@ -80,6 +82,7 @@ def _parse_row(row: object, notes: Notes) -> Iterator[Draft]:
         id=_optional_id(data, "id", ""),
         title=optional_text(data, "title", ""),
         system=system,
+        tools=parse_tools(data),
         source=optional_text(data, "source", ""),
         group=optional_text(data, "group", ""),
         tags=tuple(as_text(tag, f"tags[{index}]") for index, tag in enumerate(tags)),
@@ -260,7 +263,7 @@ NATIVE = Format(
     about=(
         "EveryTurn's own form, and the only one that loses nothing. Just `messages` is needed. A "
         'score without `rater` belongs to the rater "imported", and `"score": 0.5` in a reply is '
-        "short for one of those. `group` is shared by conversations that answer the same prompt. "
+        "short for one of those. `tools` are the functions that the assistant may call. `group` is shared by conversations that answer the same prompt. "
         "Replies that a model sampled carry `model`, `token_ids`, `logprobs` and, as far as it is known, "
         "`sampling` (temperature and the like). Scores are read as they are, from -1 to 1; a row with any other value is skipped."
     ),

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from db.enums import Role
+from db.formats.tools import tools_field
 from db.records import Conversation, Message, Score
 from db.text import clean_json
 
@@ -21,6 +22,7 @@ def native_row(conversation: Conversation) -> dict[str, Any]:
         row["id"] = conversation.id
     if conversation.system or conversation.messages[0].role is Role.SYSTEM:
         row["system"] = conversation.system
+    row |= tools_field(conversation.tools)
     if conversation.source:
         row["source"] = conversation.source
     if conversation.group:

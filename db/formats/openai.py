@@ -17,6 +17,7 @@ from db.formats.fields import (
 from db.formats.format import Format, each_row
 from db.formats.messages import MESSAGE_KEYS
 from db.formats.result import Notes, share
+from db.formats.tools import parse_tools, tools_field
 from db.records import Conversation, Message
 from db.text import clean_json
 
@@ -36,8 +37,9 @@ def _fits(row: object) -> bool:
 
 def _parse_row(row: object, notes: Notes) -> Iterator[Draft]:
     data = as_object(row, "")
-    remark_others(data, frozenset({"messages", "id"}), "", notes)
-    yield draft(parse_pieces(required(data, "messages", ""), "messages", notes), path="messages")
+    remark_others(data, frozenset({"messages", "id", "tools"}), "", notes)
+    pieces = parse_pieces(required(data, "messages", ""), "messages", notes)
+    yield draft(pieces, path="messages", tools=parse_tools(data))
 
 
 def parse_pieces(value: object, path: str, notes: Notes) -> list[Piece]:
@@ -74,7 +76,7 @@ def write_messages(conversation: Conversation) -> list[dict[str, Any]]:
 
 def write_row(conversation: Conversation) -> str:
     """Return what was said as one line of JSON, without the line's end."""
-    row = clean_json({"messages": write_messages(conversation)})
+    row = clean_json({"messages": write_messages(conversation), **tools_field(conversation.tools)})
     return json.dumps(row, ensure_ascii=False, allow_nan=False)
 
 
@@ -84,7 +86,7 @@ OPENAI = Format(
     about=(
         "Chat messages. A leading `system` or `developer` message becomes the system prompt. "
         "Content is text, a list of text parts (they are joined), or null beside `tool_calls`; "
-        "pictures and sound are refused. Tool calls and tool messages are kept. A reply may carry "
+        "pictures and sound are refused. Tool calls, tool messages and `tools`, the functions that could be called, are kept. A reply may carry "
         '`"score": 0.5`, a score by the rater "imported"; null, or no `score`, is none.'
     ),
     example=(

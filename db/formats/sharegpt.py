@@ -19,6 +19,7 @@ from db.formats.fields import (
 from db.formats.format import Format, each_row
 from db.formats.messages import MESSAGE_KEYS, make_message
 from db.formats.result import Notes, share
+from db.formats.tools import parse_tools
 from db.records import Conversation, Message
 from db.text import clean_json
 
@@ -41,19 +42,23 @@ def _is_message(entry: object) -> bool:
 
 def _parse_row(row: object, notes: Notes) -> Iterator[Draft]:
     system, title, path = "", "", "conversations"
+    tools: tuple[JsonObject, ...] = ()
     if isinstance(row, list):
         entries, path = cast("list[object]", row), ""
     else:
         data = as_object(row, "")
-        remark_others(data, frozenset({"conversations", "system", "title", "id"}), "", notes)
+        remark_others(
+            data, frozenset({"conversations", "system", "tools", "title", "id"}), "", notes
+        )
         entries = as_list(required(data, path, ""), path)
         system = optional_text(data, "system", "")
         title = optional_text(data, "title", "")
+        tools = parse_tools(data)
     pieces = [
         _parse_entry(as_object(entry, f"{path}[{index}]"), f"{path}[{index}]", notes)
         for index, entry in enumerate(entries)
     ]
-    yield draft(pieces, path=path, system=system, title=title)
+    yield draft(pieces, path=path, system=system, tools=tools, title=title)
 
 
 def _parse_entry(entry: JsonObject, path: str, notes: Notes) -> Piece:
@@ -77,6 +82,8 @@ def write_row(conversation: Conversation) -> str:
     row["conversations"] = [
         entry for message in conversation.messages for entry in _write_message(message)
     ]
+    if conversation.tools:  # as JSON text, which is how the readers of this format know them
+        row["tools"] = json.dumps(list(conversation.tools), ensure_ascii=False, allow_nan=False)
     return json.dumps(clean_json(row), ensure_ascii=False, allow_nan=False)
 
 
@@ -93,8 +100,8 @@ SHAREGPT = Format(
     name="sharegpt",
     title="ShareGPT",
     about=(
-        "`from` and `value`, or `role` and `content`, under `conversations`; `system` may stand "
-        'beside it. A bare list of messages, and `{"data": [...]}` around the rows, will do as '
+        "`from` and `value`, or `role` and `content`, under `conversations`; `system` and `tools` "
+        'may stand beside it. A bare list of messages, and `{"data": [...]}` around the rows, will do as '
         "well. A `function_call` becomes a tool call, an `observation` its answer."
     ),
     example=(

@@ -86,7 +86,7 @@ WRITERS: dict[str, Writer] = {
         Writer(
             name="openai",
             title="OpenAI messages (without scores)",
-            about="What was said, with tool calls. No scores, titles or tags.",
+            about="What was said, with tools and their calls. No scores, titles or tags.",
             suffix=".jsonl",
             media_type=_JSON_LINES,
             write=_each(openai.write_row),
@@ -132,7 +132,7 @@ WRITERS: dict[str, Writer] = {
             title="CSV (a row for each turn)",
             about="For spreadsheets: UTF-8 with a mark, cells that could be taken for a formula "
             "begin with an apostrophe. Title, group, tool calls and one score a reply (the mean of "
-            "several); no tags, outcomes, times or tokens.",
+            "several); no tools, tags, outcomes, times or tokens.",
             suffix=".csv",
             media_type="text/csv",
             write=_write_csv,

@@ -48,6 +48,7 @@ class ConversationTable(Base):
     score_count: Mapped[int] = mapped_column(default=0)
     mean_score: Mapped[float | None]
     uncertainty: Mapped[float | None]
+    tools: Mapped[list[dict[str, Any]] | None] = mapped_column(CleanJson())
 
 
 class TagTable(Base):

@@ -42,6 +42,7 @@ def load_conversations(session: Session, ids: Sequence[int]) -> dict[int, Conver
                 id=row.id,
                 title=row.title,
                 system=row.system,
+                tools=tuple(row.tools or ()),
                 source=row.source,
                 tags=tuple(tags[row.id]),
                 messages=tuple(messages[row.id]),

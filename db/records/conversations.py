@@ -65,6 +65,7 @@ class Conversation:
 
     Attributes:
         system: System prompt; empty if there is none. It is not repeated in `messages`.
+        tools: The functions that the assistant may call, in OpenAI's JSON form.
         source: Where it came from ("typed", "example:negotiation", "import:file.jsonl", ...).
         group: Key of the prompt that it answers together with other conversations (branches of a
             tree, the two sides of a preference pair); empty if it stands alone.
@@ -75,6 +76,7 @@ class Conversation:
     id: int | None = None
     title: str = ""
     system: str = ""
+    tools: tuple[dict[str, Any], ...] = ()
     source: str = ""
     group: str = ""
     tags: tuple[str, ...] = ()

@@ -19,6 +19,10 @@ def button(app: AppTest, label: str):
     return next(button for button in app.button if button.label.startswith(label))
 
 
+def exact_score(app: AppTest):
+    return next(number for number in app.number_input if number.label == "Exact score")
+
+
 def press(app: AppTest, value: float, *, among: str = "turn.") -> AppTest:
     """Click the button that gives this score to the marked turn."""
     given = ((b, b.key or "") for b in app.button)
@@ -58,7 +62,7 @@ def test_a_score_outside_the_offered_scale_is_shown_and_kept(
     before = queries.score_events(database)
     app = open_page(routes.LABEL, conversation=conversation_ids[1], turn=2)
     assert "−0.70 saved" in badges(app)[1]
-    assert app.number_input[0].value == pytest.approx(-0.7)
+    assert exact_score(app).value == pytest.approx(-0.7)
     assert any(b.key and b.key.endswith(".keys.-0.7") for b in app.button)
     assert scores(database, conversation_ids[1]) == [None, -0.7]
     assert queries.score_events(database) == before
@@ -95,7 +99,7 @@ def test_exact_scores_and_notes_are_stored(
 ) -> None:
     app = open_page(routes.LABEL, conversation=conversation_ids[2])
     app.text_input[0].set_value("asks <b>first</b>").run()
-    app.number_input[0].set_value(0.85).run()
+    exact_score(app).set_value(0.85).run()
     assert not app.exception
     score = queries.conversation(database, conversation_ids[2]).assistant_messages[0].scores[0]
     assert (score.value, score.note) == (0.85, "asks <b>first</b>")

@@ -1,5 +1,7 @@
 """The next round: offered on a finished run, filled in on the launch page, shown as a chain."""
 
+import json
+
 from app import data, routes
 from app.components.run_lineage import round_table
 from db import commands
@@ -7,11 +9,18 @@ from db.enums import RunStatus
 from db.records import Round
 from tests.app.launching import button, texts
 from tests.app.rows import make_run
-from trainer.adapter_config import CONFIG_FILE
+from trainer.adapter_config import CONFIG_FILE, WEIGHTS_FILE
 from trainer.config import TrainConfig
 from trainer.runs.folder import RunFolder
 from trainer.runs.lineage import ancestors_of
 from trainer.runs.remove import remove_run
+
+SHAPE = {
+    "peft_type": "LORA",
+    "base_model_name_or_path": "smollm2-135m",
+    "r": 8,
+    "lora_alpha": 16,
+}
 
 
 def finished(database, conversation_ids, **changes):
@@ -22,7 +31,8 @@ def finished(database, conversation_ids, **changes):
     )
     folder = RunFolder(database.settings.run_dir(run.id))
     folder.adapter.mkdir()
-    (folder.adapter / CONFIG_FILE).write_text("{}")
+    (folder.adapter / CONFIG_FILE).write_text(json.dumps(SHAPE))
+    (folder.adapter / WEIGHTS_FILE).write_bytes(b"")
     return run
 
 
@@ -41,9 +51,16 @@ def test_the_next_round_is_the_launch_page_filled_in_with_the_adapter_and_its_sh
     assert page.radio(key="data").value == "others"
     assert not any("LoRA rank" in number.label for number in page.number_input)
     assert "LoRA rank 8" in texts(page.caption)
-    start.select("")
+    assert not button(page, "Start the run").disabled
+    config = RunFolder(database.settings.run_dir(run.id)).adapter / CONFIG_FILE
+    config.write_text(json.dumps(SHAPE | {"layers_to_transform": [0]}))
+    page = page.run()
+    assert "only some of the model's layers (layers_to_transform)" in texts(page.error)
+    assert button(page, "Start the run").disabled
+    page.selectbox(key="start_from").select("")
     page = page.run()
     assert any("LoRA rank" in number.label for number in page.number_input)
+    assert not button(page, "Start the run").disabled
 
 
 def test_a_chain_stays_readable_when_a_round_of_it_is_deleted(

@@ -18,7 +18,7 @@ from trainer.runs import launch
 @pytest.fixture(autouse=True)
 def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs are recorded and frozen as always, but their process is not started."""
-    monkeypatch.setattr(launch, "start_waiting", lambda database: None)
+    monkeypatch.setattr(launch, "start_waiting", lambda database, **_: None)
 
 
 DOCUMENT = {

@@ -14,16 +14,8 @@ from typing import Any
 
 from db.settings import read_settings
 from tests.bench.children import in_child
-from tests.bench.imports import ImportResults, import_targets, imports_table, measure_imports
-from tests.bench.labelling import (
-    LabellingResults,
-    labelling_table,
-    labelling_targets,
-    measure_labelling,
-)
+from tests.bench.parts import PARTS
 from tests.bench.results import Machine, Results
-from tests.bench.runs import RunResults, measure_runs, run_targets, runs_table
-from tests.bench.serving import ServingResults, measure_serving, serving_table, serving_targets
 from tests.bench.table import lines_table, targets_table
 from tests.bench.targets import targets
 from tests.bench.workloads import PEAK_CASES, QUICK_ROWS, ROWS
@@ -38,44 +30,26 @@ def main() -> None:
     steps.add_parser("peak", help="measure the peak memory of a pass, print JSON").add_argument(
         "case", choices=PEAK_CASES
     )
-    steps.add_parser("imports", help="measure only how files come in").add_argument(
-        "part", choices=("times", "memory"), nargs="?", help="one part, print JSON"
-    )
-    steps.add_parser("serving", help="measure only the chat endpoint").add_argument(
-        "part", choices=("times",), nargs="?", help="the measuring process, prints JSON"
-    )
-    steps.add_parser("labelling", help="measure only the label page").add_argument(
-        "part", choices=("times",), nargs="?", help="the measuring process, prints JSON"
-    )
-    steps.add_parser(
-        "runs", help="measure only what runs cost their viewers and themselves"
-    ).add_argument("part", choices=("polls", "recording"), nargs="?", help="one part, print JSON")
+    for name, part in PARTS.items():
+        steps.add_parser(name, help=part.about).add_argument(
+            "part", choices=part.steps, nargs="?", help="one step of it here, prints JSON"
+        )
     steps.add_parser("table", help="print the tables of the last whole run again")
     arguments = parser.parse_args()
-    if arguments.step == "times":
+    if arguments.step is None:
+        report(quick=arguments.quick)
+    elif arguments.step == "times":
         print(json.dumps(times(quick=arguments.quick)))
     elif arguments.step == "peak":
         print(json.dumps(peak(arguments.case)))
     elif arguments.step == "table":
         path = results_file(quick=arguments.quick)
         show(json.loads(path.read_text(encoding="utf-8")))
-    elif arguments.step == "imports":
-        if arguments.part is None:
-            show_imports(measure_imports())
-        else:
-            print(json.dumps(imports(arguments.part)))
-    elif arguments.step == "serving":
-        if arguments.part is None:
-            show_serving(measure_serving())
-        else:
-            print(json.dumps(serving()))
-    elif arguments.step == "labelling":
-        if arguments.part is None:
-            show_labelling(measure_labelling())
-        else:
-            print(json.dumps(labelling()))
+    elif arguments.part is None:
+        part = PARTS[arguments.step]
+        print(part.text(part.measure()))
     else:
-        report(quick=arguments.quick)
+        print(json.dumps(PARTS[arguments.step].in_this_process(arguments.part)))
 
 
 def report(*, quick: bool) -> None:
@@ -91,33 +65,20 @@ def report(*, quick: bool) -> None:
             progress(f"peak memory: {case}")
             data["peak_bytes"][case] = in_child("peak", case)
             keep(path, data)
-        progress("imports")
-        data["imports"] = asdict(measure_imports())
-        keep(path, data)
-        progress("serving")
-        data["serving"] = asdict(measure_serving())
-        keep(path, data)
-        progress("runs")
-        data["runs"] = asdict(measure_runs())
-        keep(path, data)
-        progress("labelling")
-        data["labelling"] = asdict(measure_labelling())
-        keep(path, data)
+        for name, part in PARTS.items():
+            progress(name)
+            data[name] = asdict(part.measure())
+            keep(path, data)
     show(data)
     progress(f"written to {path}")
 
 
 def keep(path: Path, data: dict[str, Any]) -> None:
     """Write down what is measured so far, with the targets it allows to judge."""
-    reached = targets(Results.from_json(data))
-    if "imports" in data:
-        reached += import_targets(ImportResults.from_json(data["imports"]))
-    if "serving" in data:
-        reached += serving_targets(ServingResults.from_json(data["serving"]))
-    if "runs" in data:
-        reached += run_targets(RunResults.from_json(data["runs"]))
-    if "labelling" in data:
-        reached += labelling_targets(LabellingResults.from_json(data["labelling"]))
+    reached = list(targets(Results.from_json(data)))
+    for name, part in PARTS.items():
+        if name in data:
+            reached += part.targets(part.read(data[name]))
     judged = [asdict(target) | {"reached": target.is_reached} for target in reached]
     text = json.dumps(data | {"targets": judged}, indent=2, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
@@ -134,67 +95,9 @@ def show(data: dict[str, Any]) -> None:
     machine = results.machine
     print(f"{machine.processor}, {machine.torch_threads} threads, fp32, torch {machine.torch}\n")
     print(lines_table(results), targets_table(targets(results)), sep="\n\n")
-    if "imports" in data:
-        print()
-        show_imports(ImportResults.from_json(data["imports"]))
-    if "serving" in data:
-        print()
-        show_serving(ServingResults.from_json(data["serving"]))
-    if "labelling" in data:
-        print()
-        show_labelling(LabellingResults.from_json(data["labelling"]))
-
-
-def show_imports(results: ImportResults) -> None:
-    """Print how files come in."""
-    print(imports_table(results), targets_table(import_targets(results)), sep="\n\n")
-
-
-def show_serving(results: ServingResults) -> None:
-    """Print how the chat endpoint answers."""
-    print(serving_table(results), targets_table(serving_targets(results)), sep="\n\n")
-
-
-def show_labelling(results: LabellingResults) -> None:
-    """Print how the label page answers."""
-    print(labelling_table(results), targets_table(labelling_targets(results)), sep="\n\n")
-
-
-def labelling() -> dict[str, Any]:
-    """Measure the label page from this process."""
-    from tests.bench.labelling_times import labelling_times  # noqa: PLC0415 - as above
-
-    return labelling_times()
-
-
-def show_runs(results: RunResults) -> None:
-    """Print what runs cost."""
-    print(runs_table(results), targets_table(run_targets(results)), sep="\n\n")
-
-
-def runs(part: str) -> dict[str, float]:
-    """Measure a part of what runs cost, in this process."""
-    if part == "polls":
-        from tests.bench.polls import polls  # noqa: PLC0415 - Streamlit, only for who measures it
-
-        return polls()
-    from tests.bench.recording import recording  # noqa: PLC0415 - the parent stays small
-
-    return recording(read_settings())
-
-
-def serving() -> dict[str, Any]:
-    """Measure the chat endpoint from this process."""
-    from tests.bench.serving_times import serving_times  # noqa: PLC0415 - the parent stays small
-
-    return serving_times(read_settings())
-
-
-def imports(part: str) -> dict[str, float] | dict[str, int]:
-    """Measure a part of how files come in, in this process."""
-    from tests.bench import import_times  # noqa: PLC0415 - the parent process stays small
-
-    return import_times.times() if part == "times" else import_times.memory()
+    for name, part in PARTS.items():
+        if name in data:
+            print("", part.text(part.read(data[name])), sep="\n")
 
 
 def times(*, quick: bool) -> dict[str, object]:

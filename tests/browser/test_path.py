@@ -105,6 +105,7 @@ def _start_a_run(page: Page, server: AppServer) -> int:
     page.goto(f"{server.url}/launch")
     page.get_by_label("Name of the run").fill("first run")
     page.get_by_label("Name of the run").press("Enter")
+    _ask_for_little(page)
     button = page.get_by_role("button", name="Start the run")
     expect(button).to_be_enabled()
     page.wait_for_timeout(500)  # the name reaches the server before the click does
@@ -112,6 +113,17 @@ def _start_a_run(page: Page, server: AppServer) -> int:
     page.wait_for_url(re.compile(r"/run\?run=\d+"))
     expect(page.get_by_role("heading", name="first run")).to_be_visible()
     return int(re.findall(r"run=(\d+)", page.url)[0])
+
+
+def _ask_for_little(page: Page) -> None:
+    """Choose what a look at the product needs: two epochs, and a word or two of one sample."""
+    page.get_by_text("More settings").click()
+    for name, value in (("Epochs", 2), ("Sample prompts", 1), ("Sample length (tokens)", 8)):
+        field = page.get_by_role("spinbutton", name=name, exact=True)
+        field.fill(str(value))
+        field.press("Enter")
+    changed = "Changed from the standard method: Epochs 2, Sample prompts 1, Sample length 8"
+    expect(page.get_by_text(changed)).to_be_visible()
 
 
 def _wait_until_ended(database: Database, run_id: int) -> RunStatus:

@@ -58,23 +58,22 @@ def test_a_run_is_watched_stopped_and_resumed_in_two_tabs_through_reloads(
     # A reload and a new browser show the same; of two tabs that resume, one does it.
     second.reload()
     expect(second.get_by_text("Stopped after")).to_be_visible()
-    context.close()
-    context = chromium.new_context(viewport={"width": 1280, "height": 1400})
-    first, second = context.new_page(), context.new_page()
-    for tab in (first, second):
-        tab.set_default_timeout(WAIT_MS)
-        tab.goto(address)
-        expect(tab.get_by_role("button", name="Resume")).to_be_visible()
-    seen = first.evaluate(LAST_STEP)
-    for tab in (first, second):
+    first.close()
+    elsewhere = chromium.new_context(viewport={"width": 1280, "height": 1400})
+    third = elsewhere.new_page()
+    third.set_default_timeout(WAIT_MS)
+    third.goto(address)
+    expect(third.get_by_text("Stopped after")).to_be_visible()
+    third.wait_for_function(f"({LAST_STEP})() > 3")
+    seen = third.evaluate(LAST_STEP)
+    for tab in (second, third):
         tab.get_by_role("button", name="Resume").click(no_wait_after=True)
-    for tab in (first, second):
+    for tab in (second, third):
         expect(tab.get_by_role("button", name="Stop")).to_be_visible()
         tab.wait_for_function(f"({LAST_STEP})() > {seen}", timeout=WAIT_MS)
     assert queries.run(database, run_id).attempt == 2
-    commands.request_stop(database, run_id)
-    expect(first.get_by_text("Stopped after")).to_be_visible()
-    context.close()
+    for each in (context, elsewhere):
+        each.close()
 
 
 def _start(database: Database, model: Path) -> int:

@@ -93,6 +93,7 @@ ROWS_SINCE: dict[str, list[str]] = {
         "INSERT INTO endpoints (name, base_url, key_variable, created_at)"
         " VALUES ('cluster', 'https://c.example.com', 'KEY', '2026-01-01 10:00:00.000000')",
     ],
+    "0010": ['UPDATE conversations SET tools = \'[{"type": "function"}]\' WHERE id = 7'],
 }
 """What each revision lets a database hold besides the rows of those before it.
 

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ class TrainingServer:
 
     def __post_init__(self) -> None:
         """Start with nothing."""
+        self._numbers = count()
         self._thread = ThreadPoolExecutor(1)  # everything is computed in the order it came
         self.restart()
 
@@ -56,7 +58,6 @@ class TrainingServer:
         self.used: set[str] = set()
         self.samplers: dict[str, SamplingClient] = {}
         self.futures: dict[str, Future[Any]] = {}
-        self._numbers = getattr(self, "_numbers", iter(range(10**6)))
 
     def new_id(self, kind: str) -> str:
         return f"{kind}-{next(self._numbers)}"
@@ -66,6 +67,13 @@ class TrainingServer:
         if name not in self.futures:
             self.futures[name] = self._thread.submit(call)
         return {"request_id": name}
+
+    def submit_numbered(
+        self, body: dict[str, Any], call: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Submit a call of some weights; the same sequence number again is the same call."""
+        self.used.add(body["model_id"])
+        return self.submit(call, f"{body['model_id']}.{body['seq_id']}")
 
     def client(self, model_id: str) -> TrainingClient:
         if model_id not in self.models:
@@ -86,7 +94,17 @@ def datums(body: dict[str, Any]) -> list[Datum]:
 def build(server: TrainingServer) -> FastAPI:
     """Return the application."""
     app = FastAPI()
-    service = ServiceClient(device="cpu")
+    _add_checks(app, server)
+    _add_sessions(app, server)
+    _add_training(app, server)
+    _add_states(app, server)
+    _add_sampling(app, server)
+    _add_downloads(app, server)
+    return app
+
+
+def _add_checks(app: FastAPI, server: TrainingServer) -> None:
+    """Answer with the faults that are switched on, and let in only who has the key."""
 
     @app.middleware("http")
     async def check(request: Request, go_on: Any) -> Response:
@@ -96,6 +114,10 @@ def build(server: TrainingServer) -> FastAPI:
         if request.url.path != "/api/v1/healthz" and request.headers.get("x-api-key") != KEY:
             return JSONResponse({"detail": "who are you?"}, status_code=401)
         return await go_on(request)
+
+
+def _add_sessions(app: FastAPI, server: TrainingServer) -> None:
+    """Say what can be trained here, open sessions, hand over what was computed."""
 
     @app.post("/api/v1/client/config")
     def config() -> dict[str, Any]:
@@ -117,6 +139,23 @@ def build(server: TrainingServer) -> FastAPI:
     @app.post("/api/v1/session_heartbeat")
     def heartbeat() -> dict[str, str]:
         return {"type": "session_heartbeat"}
+
+    @app.post("/api/v1/retrieve_future")
+    def retrieve(body: dict[str, Any]) -> Any:
+        future = server.futures.get(body["request_id"])
+        if future is None:
+            raise HTTPException(410, "Promise expired")
+        try:
+            return future.result(timeout=5)
+        except TimeoutError:
+            return JSONResponse({"queue_state": "active"}, status_code=408)
+        except EveryTurnError as error:
+            return {"error": str(error), "category": "user"}
+
+
+def _add_training(app: FastAPI, server: TrainingServer) -> None:
+    """Create weights and train them."""
+    service = ServiceClient(device="cpu")
 
     @app.post("/api/v1/create_model")
     def create(body: dict[str, Any]) -> dict[str, Any]:
@@ -154,20 +193,22 @@ def build(server: TrainingServer) -> FastAPI:
                 "metrics": {},  # a service that reports none
             }
 
-        return numbered(body, call)
-
-    def numbered(body: dict[str, Any], call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        server.used.add(body["model_id"])
-        return server.submit(call, f"{body['model_id']}.{body['seq_id']}")
+        return server.submit_numbered(body, call)
 
     @app.post("/api/v1/optim_step")
     def step(body: dict[str, Any]) -> dict[str, Any]:
         client = server.client(body["model_id"])
 
         def call() -> dict[str, Any]:
-            return {"metrics": client.optim_step(AdamParams(**body["adam_params"])).result().metrics}
+            return {
+                "metrics": client.optim_step(AdamParams(**body["adam_params"])).result().metrics
+            }
 
-        return numbered(body, call)
+        return server.submit_numbered(body, call)
+
+
+def _add_states(app: FastAPI, server: TrainingServer) -> None:
+    """Save weights with what the optimiser knows, and load them into new ones."""
 
     @app.post("/api/v1/save_weights")
     def save(body: dict[str, Any]) -> dict[str, Any]:
@@ -177,7 +218,7 @@ def build(server: TrainingServer) -> FastAPI:
             client.save_state(str(server.folder / "weights" / body["path"])).result()
             return {"path": f"tinker://{body['model_id']}/weights/{body['path']}"}
 
-        return numbered(body, call)
+        return server.submit_numbered(body, call)
 
     @app.post("/api/v1/load_weights")
     def load(body: dict[str, Any]) -> dict[str, Any]:
@@ -193,7 +234,11 @@ def build(server: TrainingServer) -> FastAPI:
             loaded(str(state)).result()
             return {"path": body["path"], "type": "load_weights"}
 
-        return numbered(body, call)
+        return server.submit_numbered(body, call)
+
+
+def _add_sampling(app: FastAPI, server: TrainingServer) -> None:
+    """Save adapters, and sample with them."""
 
     @app.post("/api/v1/save_weights_for_sampler")
     def save_adapter(body: dict[str, Any]) -> dict[str, Any]:
@@ -207,7 +252,7 @@ def build(server: TrainingServer) -> FastAPI:
             client.save_weights_for_sampler(str(server.folder / body["path"])).result()
             return {"path": f"tinker://{body['model_id']}/sampler_weights/{body['path']}"}
 
-        return numbered(body, call)
+        return server.submit_numbered(body, call)
 
     @app.post("/api/v1/asample")
     def sample(body: dict[str, Any]) -> dict[str, Any]:
@@ -237,17 +282,9 @@ def build(server: TrainingServer) -> FastAPI:
 
         return server.submit(call)
 
-    @app.post("/api/v1/retrieve_future")
-    def retrieve(body: dict[str, Any]) -> Any:
-        future = server.futures.get(body["request_id"])
-        if future is None:
-            raise HTTPException(410, "Promise expired")
-        try:
-            return future.result(timeout=5)
-        except TimeoutError:
-            return JSONResponse({"queue_state": "active"}, status_code=408)
-        except EveryTurnError as error:
-            return {"error": str(error), "category": "user"}
+
+def _add_downloads(app: FastAPI, server: TrainingServer) -> None:
+    """Hand out saved adapters as archives."""
 
     @app.get("/api/v1/training_runs/{model_id}/checkpoints/{path:path}/archive")
     def archive(model_id: str, path: str) -> RedirectResponse:
@@ -259,8 +296,6 @@ def build(server: TrainingServer) -> FastAPI:
         with tarfile.open(fileobj=packed, mode="w:gz") as tar:
             tar.add(server.folder / name, arcname=".")
         return Response(packed.getvalue(), media_type="application/octet-stream")
-
-    return app
 
 
 @contextmanager

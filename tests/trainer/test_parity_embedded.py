@@ -164,6 +164,8 @@ def test_the_example_gives_the_loops_figures_and_adapter(
     smollm2: Path, recipe_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EVERYTURN_HOME", str(smollm2.parent.parent))
+    # The loop ran on the CPU, also where there is a better device.
+    monkeypatch.setattr("trainer.engine.client.choose_device", lambda _: torch.device("cpu"))
     example = _example()
     names = ("user", "assistant", "reward")
     said = [

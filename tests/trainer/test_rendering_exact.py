@@ -245,3 +245,20 @@ def test_the_first_step_measures_the_embedded_model_on_exactly_these_tokens(
     _assert_first_step_measures_the_base_model(
         smollm2, "<|im_end|>", histories, settings, tmp_path / "run"
     )
+
+
+def test_the_tools_that_may_be_called_stand_in_every_prompt(tiny_models: TinyModels) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(tiny_models("llama"))
+    tokenizer.chat_template = (
+        "{%- for tool in tools or [] -%}{{ tool.function.name + ';' }}{%- endfor -%}"
+        + tokenizer.chat_template
+    )
+    tools = ({"type": "function", "function": {"name": "order"}},)
+    plain = _conversation(CONVERSATIONS["tool messages"])
+    without, given = (
+        render_conversation(one, tokenizer, Rendering.TEMPLATE)
+        for one in (plain, replace(plain, tools=tools))
+    )
+    named = tokenizer.encode("order;")
+    assert [turn.prompt_ids for turn in given] == [(*named, *turn.prompt_ids) for turn in without]
+    assert [turn.response_ids for turn in given] == [turn.response_ids for turn in without]

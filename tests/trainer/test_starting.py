@@ -20,6 +20,7 @@ from trainer.data.rendering import render_prompt
 from trainer.engine.client import ServiceClient
 from trainer.engine.types import ModelInput, SamplingParams
 from trainer.errors import CheckpointError, ConfigError
+from trainer.remote.fitting import ALPHA, unfit
 from trainer.runs.folder import RunFolder, read_json, sha256_of, write_json
 from trainer.starting import find_start
 
@@ -157,12 +158,21 @@ def test_what_does_not_fit_is_refused_by_the_name_of_what_differs(
             find_start(settings, fits.replace(start_from=missing))
     strange = tmp_path / "strange"
     shutil.copytree(first_round.adapter, strange)
-    write_json(
-        strange / "adapter_config.json",
-        read_json(strange / "adapter_config.json") | {"use_dora": True},
-    )
-    with pytest.raises(ConfigError, match="use_dora"):
-        find_start(settings, fits.replace(start_from=str(strange)))
+    known = read_json(strange / "adapter_config.json")
+    for changed, named in (
+        ({"use_dora": True}, "use_dora"),
+        ({"layers_to_transform": [0]}, "only some of the model's layers"),
+    ):
+        write_json(strange / "adapter_config.json", known | changed)
+        with pytest.raises(ConfigError, match=named):
+            find_start(settings, fits.replace(start_from=str(strange)))
+
+
+def test_a_run_on_an_endpoint_that_starts_from_an_adapter_is_refused_with_a_word() -> None:
+    config = TrainConfig(endpoint="far", start_from="3", lora_alpha=ALPHA)
+    (finding,) = unfit(config)
+    assert finding.blocking and "starts from the base model" in finding.text
+    assert not unfit(config.replace(endpoint="")) and not unfit(config.replace(start_from=""))
 
 
 def test_an_adapter_of_other_layers_is_refused_by_their_names(

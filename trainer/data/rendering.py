@@ -1,7 +1,8 @@
 """A conversation becomes, for each assistant turn, the token ids of its prompt and its response."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from db.enums import Role
@@ -170,7 +171,9 @@ def _render_template(
             continue
         history, reply = messages[: offset + position], messages[offset + position]
         try:
-            turns.append(_render_turn(len(turns), history, reply, message, tokenizer))
+            turns.append(
+                _render_turn(len(turns), history, reply, message, tokenizer, conversation.tools)
+            )
         except ChatTemplateError as error:
             raise ChatTemplateError(
                 error.what,
@@ -186,12 +189,14 @@ def _render_turn(
     reply: dict[str, Any],
     message: Message,
     tokenizer: Tokenizer,
+    tools: Sequence[dict[str, Any]],
 ) -> RenderedTurn:
     # A template with a thinking switch (Qwen3's) shows a reply without thoughts after an empty
     # think block. Asking for that block puts it into the prompt, where a chat that does not
     # think has it too, and leaves in the response just what was written.
     thinking = "<think>" in message.content
-    prompt = _prompt_text(history, reply, tokenizer, thinking=thinking)
+    apply_template = partial(_apply_template, tokenizer, tools=tools, thinking=thinking)
+    prompt = _prompt_text(history, reply, apply_template)
     prompt_ids = tuple(tokenizer.encode(prompt, add_special_tokens=False))
     is_sampled = bool(message.token_ids and message.logprobs)
     stale = _why_not(message, prompt_ids, tokenizer) if is_sampled else ""
@@ -202,7 +207,7 @@ def _render_turn(
             response_ids=message.token_ids,
             sampled_logprobs=message.logprobs,
         )
-    whole = _apply_template(tokenizer, [*history, reply], thinking=thinking)
+    whole = apply_template([*history, reply])
     response = whole[len(prompt) :] if whole.startswith(prompt) else message.content
     response_ids = _up_to_end_of_turn(
         tokenizer.encode(response, add_special_tokens=False), tokenizer
@@ -213,13 +218,13 @@ def _render_turn(
 
 
 def _prompt_text(
-    history: list[dict[str, Any]], reply: dict[str, Any], tokenizer: Tokenizer, *, thinking: bool
+    history: list[dict[str, Any]], reply: dict[str, Any], apply_template: Callable[..., str]
 ) -> str:
     if history:
-        return _apply_template(tokenizer, history, thinking=thinking, add_generation_prompt=True)
+        return apply_template(history, add_generation_prompt=True)
     # An empty history cannot be rendered, but a conversation may open with a reply: what the
     # template writes before it is all that the model sees.
-    whole = _apply_template(tokenizer, [reply], thinking=thinking)
+    whole = apply_template([reply])
     said = str(reply["content"]).strip()
     start = whole.rfind(said) if said else 0
     if start <= 0:
@@ -252,10 +257,12 @@ def _apply_template(
     *,
     thinking: bool,
     add_generation_prompt: bool = False,
+    tools: Sequence[dict[str, Any]] = (),
 ) -> str:
     try:
         text = tokenizer.apply_chat_template(
             list(messages),
+            tools=list(tools) or None,
             tokenize=False,
             add_generation_prompt=add_generation_prompt,
             enable_thinking=thinking,

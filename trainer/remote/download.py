@@ -3,6 +3,7 @@
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlsplit
 
 import httpx2
@@ -50,7 +51,7 @@ def fetch_adapter(access: Access, url: str, folder: Path) -> None:
         )
 
 
-def _unpack(archive: "tempfile._TemporaryFileWrapper[bytes]", folder: Path, where: str) -> None:
+def _unpack(archive: IO[bytes], folder: Path, where: str) -> None:
     """Take the adapter's two files out of the archive, under their own names and no others."""
     found: set[str] = set()
     try:

@@ -1,6 +1,9 @@
 # pyright: basic
 """The tools that a conversation's assistant could call."""
 
+import sqlalchemy as sa
+from alembic import op
+
 revision = "0010"
 down_revision = "0009"
 branch_labels = None
@@ -8,4 +11,4 @@ depends_on = None
 
 
 def upgrade() -> None:
-    pass
+    op.add_column("conversations", sa.Column("tools", sa.JSON(), nullable=True))

@@ -69,12 +69,20 @@ def messages(draw: st.DrawFn) -> Message:
     return Message(role=role, content=draw(storable), id=draw(ids), **extra)
 
 
+tools = st.lists(
+    st.fixed_dictionaries(
+        {"type": st.just("function"), "function": st.dictionaries(storable, json_values)}
+    ),
+    max_size=2,
+).map(tuple)
+
 conversations = st.builds(
     Conversation,
     messages=st.lists(messages(), min_size=1, max_size=5).map(tuple),
     id=ids,
     title=storable,
     system=storable,
+    tools=tools,
     source=storable,
     group=storable,
     tags=st.lists(storable, max_size=3).map(tuple),

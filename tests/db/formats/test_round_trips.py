@@ -15,7 +15,7 @@ from db.formats import WRITABLE, parse, write, write_to
 from db.formats.dataset_folder import PARQUET_NAME, write_folder
 from db.formats.draft import group_key
 from db.records import IMPORTED_RATER, Conversation, Message, Score
-from tests.db.formats.making import conversations, scores, storable, tool_calls
+from tests.db.formats.making import conversations, scores, storable, tool_calls, tools
 from tests.db.formats.reading import said
 
 quick = settings(max_examples=50, deadline=None)
@@ -57,7 +57,7 @@ def talks(messages: st.SearchStrategy[Message], **facts: Any) -> st.SearchStrate
 
 
 @quick
-@given(original=st.lists(talks(spoken()), min_size=1, max_size=3))
+@given(original=st.lists(talks(spoken(), tools=tools), min_size=1, max_size=3))
 def test_openai_carries_all_that_was_said(original: list[Conversation]) -> None:
     assert read_back(written(original, "openai"), "openai") == original
 
@@ -70,7 +70,7 @@ def plain_calls(message: Message) -> Message:
 
 
 @quick
-@given(original=st.lists(talks(spoken().map(plain_calls)), min_size=1, max_size=3))
+@given(original=st.lists(talks(spoken().map(plain_calls), tools=tools), min_size=1, max_size=3))
 def test_sharegpt_carries_what_was_said_without_ids(original: list[Conversation]) -> None:
     assert read_back(written(original, "sharegpt"), "sharegpt") == original
 

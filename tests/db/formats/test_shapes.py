@@ -206,10 +206,10 @@ def test_the_openai_export_can_be_read_back() -> None:
 
 
 def test_what_has_no_place_is_reported_once() -> None:
-    row = {"messages": [{"role": "assistant", "content": "x", "name": "bob"}], "tools": []}
+    row = {"messages": [{"role": "assistant", "content": "x", "name": "bob"}], "functions": []}
     result = parse("\n".join([json.dumps(row)] * 8).encode())
     assert result.warnings == (
-        "rows 1, 2, 3, 4, 5 and 3 more: the field 'tools' has no place here and was left out",
+        "rows 1, 2, 3, 4, 5 and 3 more: the field 'functions' has no place here and was left out",
         "rows 1, 2, 3, 4, 5 and 3 more: the field 'messages[].name' has no place here and was left out",
     )
 

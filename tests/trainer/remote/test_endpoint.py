@@ -54,7 +54,9 @@ def config_for(model: Path, preset: str = "recipe", **changes: Any) -> TrainConf
 
 def difference(one: Path, other: Path) -> float:
     """Return the relative difference of two adapters."""
-    left, right = (load_file(path / "adapter" / "adapter_model.safetensors") for path in (one, other))
+    left, right = (
+        load_file(path / "adapter" / "adapter_model.safetensors") for path in (one, other)
+    )
     assert left.keys() == right.keys()
     gap = sum(float((left[key] - right[key]).square().sum()) for key in left)
     return (gap / sum(float(value.square().sum()) for value in left.values())) ** 0.5
