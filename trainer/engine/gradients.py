@@ -2,15 +2,14 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from trainer.engine.activations import SHORT_PASS_TOKENS
 from trainer.engine.inputs import LossInputs, loss_inputs
 from trainer.engine.losses import LossConfig, LossFunction, token_losses
-from trainer.engine.memory import give_back_freed_memory, memory_errors
+from trainer.engine.memory import memory_errors
 from trainer.engine.policy import Policy, Question
 from trainer.engine.prefix_tree import common_prefix, count_distinct
 from trainer.engine.types import Datum
@@ -28,10 +27,14 @@ class PassResult:
             0 elsewhere.
         gradients: Gradient of the sum of token loss × weight by parameter name; empty if none
             was asked for.
+        sums: Where each parameter's gradient is added up. They are there before the first pass:
+            what outlives a pass and lies amid what it frees leaves gaps, and the next would need
+            more memory.
     """
 
     logprobs: list[Tensor]
     gradients: dict[str, Tensor]
+    sums: dict[str, Tensor] = field(default_factory=dict)
 
 
 class BatchRunner:
@@ -47,7 +50,6 @@ class BatchRunner:
         self._policy = policy
         self.token_budget = token_budget
         self._cuts_conversations = False
-        self._last_tokens = 0
 
     def run(
         self, data: Sequence[Datum], loss: LossFunction, config: LossConfig, *, backward: bool
@@ -60,7 +62,9 @@ class BatchRunner:
             OutOfMemoryError: if a single datum does not fit into memory.
         """
         inputs = [loss_inputs(datum, loss) for datum in data]
-        result = PassResult([torch.zeros(0)] * len(data), {})
+        parameters = self._policy.trainable() if backward else {}
+        sums = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
+        result = PassResult([torch.zeros(0)] * len(data), {}, sums)
         for pack in self._packs(data, inputs, range(len(data))):
             self._run_pack(data, inputs, pack, loss, config, backward, result)
         return result
@@ -86,7 +90,6 @@ class BatchRunner:
     ) -> None:
         """Run one pass and add what comes out to `result`; split it if memory runs out."""
         tokens = count_distinct([data[index].model_input.tokens for index in pack])
-        self._make_room(tokens)
         try:
             with memory_errors(tokens), torch.set_grad_enabled(backward):
                 self._pass(data, inputs, pack, loss, config, result)
@@ -107,17 +110,6 @@ class BatchRunner:
         for part in smaller:
             self._run_pack(data, inputs, part, loss, config, backward, result)
 
-    def _make_room(self, tokens: int) -> None:
-        """Let go of what the last pass freed, unless this is a short one that fits into its place.
-
-        What lies in the heap between two passes leaves gaps, and the process would grow with
-        each pass; a short pass would spend a tenth of its time on asking for memory anew.
-        """
-        fits = tokens == self._last_tokens and tokens <= SHORT_PASS_TOKENS
-        if not fits and self._policy.device.type == "cpu":
-            give_back_freed_memory()
-        self._last_tokens = tokens
-
     def _pass(
         self,
         data: Sequence[Datum],
@@ -136,10 +128,9 @@ class BatchRunner:
         if torch.is_grad_enabled():
             gradients = self._gradients(inputs, pack, loss, config, logprobs)
         for index, logprobs_T in zip(pack, logprobs, strict=True):
-            result.logprobs[index] = logprobs_T.detach().cpu()
+            result.logprobs[index] = logprobs_T.detach().cpu().clone()  # for the same reason
         for name, gradient in gradients.items():
-            before = result.gradients.get(name)
-            result.gradients[name] = gradient if before is None else before.add_(gradient)
+            result.gradients[name] = result.sums[name].add_(gradient)
 
     def _gradients(
         self,

@@ -1,6 +1,5 @@
 """Running out of memory, told in words a person can act on; and how much was used at most."""
 
-import ctypes
 import resource
 import sys
 from collections.abc import Iterator
@@ -51,15 +50,6 @@ def memory_limit_bytes(device: torch.device) -> float:
     else:
         free = min([psutil.virtual_memory().available, *_container_headroom()])
     return FREE_SHARE * free
-
-
-def give_back_freed_memory() -> None:
-    """Let the allocator hand what has been freed back to the system, where it can (glibc)."""
-    if sys.platform == "linux":
-        try:
-            ctypes.CDLL(None).malloc_trim(0)
-        except AttributeError:  # another C library, which needs no telling
-            return
 
 
 def _container_headroom() -> list[int]:
