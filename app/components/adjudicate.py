@@ -126,3 +126,15 @@ def undo() -> None:
         if event is None
         else "Your latest decision is taken back."
     )
+
+
+@guarded
+def redo() -> None:
+    """Decide again what this person's latest undo took back."""
+    event = data.write(commands.redo_adjudication, user_id=auth.current_user().id)
+    if event is None:
+        state.NOTICE.set("There is no undone decision of yours to make again.")
+    elif event.new_value is None:
+        state.NOTICE.set("Redone: the turn has no decided score.")
+    else:
+        state.NOTICE.set(f"Redone: the turn is decided, {score_text(event.new_value)}.")

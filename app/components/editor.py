@@ -7,12 +7,11 @@ import streamlit as st
 
 from app import address, data, state
 from app import draft as drafts
-from app.components.errors import shown
-from app.components.label_actions import own_score
+from app.components.editor_saving import save
+from app.components.errors import show_failure, shown
 from app.components.layout import reading_page
 from app.components.transcript import AVATARS, page_of_messages
 from app.draft import Draft, DraftMessage
-from db import commands
 from db.enums import Role
 from db.records import Conversation, User
 
@@ -26,6 +25,8 @@ def render_editor(user: User, conversation: Conversation | None) -> None:
     """Edit a stored conversation, or write a new one; nothing is stored before "Save"."""
     draft = _with_typed(_current(user, conversation))
     top = st.container()
+    with top:
+        show_failure()
     draft = _head(draft)
     messages = list(draft.messages)
     count = len(messages)
@@ -44,8 +45,7 @@ def render_editor(user: User, conversation: Conversation | None) -> None:
         st.caption("Kept while you look at other pages; stored when you save.")
     if is_saving:
         with top, shown():
-            _save(user, draft)
-            st.rerun()
+            save(user, draft)
 
 
 def _current(user: User, conversation: Conversation | None) -> Draft:
@@ -184,28 +184,6 @@ def _move(index: int, by: int) -> None:
 
 def _remove(index: int) -> None:
     state.DRAFT.set(drafts.without_message(_drafted(), index))
-
-
-def _save(user: User, draft: Draft) -> None:
-    conversation = drafts.conversation_from(draft)
-    saved_id = draft.conversation_id
-    if saved_id is None:
-        saved_id = data.write(commands.add_conversation, conversation)
-    else:
-        data.write(commands.update_conversation, saved_id, conversation)
-    _save_scores(user, draft, data.conversation(saved_id))
-    state.DRAFT.clear()
-    state.NOTICE.set("Saved.")
-    address.open_conversation(saved_id)
-
-
-def _save_scores(user: User, draft: Draft, saved: Conversation) -> None:
-    for wanted, message in zip(draft.messages, saved.messages, strict=True):
-        is_changed = own_score(message, user)[0] != wanted.value
-        if message.role is Role.ASSISTANT and message.id is not None and is_changed:
-            data.write(
-                commands.set_score, user_id=user.id, message_id=message.id, value=wanted.value
-            )
 
 
 def _discard(conversation_id: int | None) -> None:

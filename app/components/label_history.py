@@ -54,7 +54,7 @@ def _told(change: TurnChange) -> str:
     name = f"**{who}**{' decided' if change.adjudicates else ''}"
     values = f"{score_text(change.old_value)} → {score_text(change.new_value)}"
     if change.old_value == change.new_value:
-        values = "a new note"
+        values = "a new note" if change.note else "the note was taken away"
     how = " (undo)" if change.is_undo else " (redo)" if change.is_redo else ""
     by = f", by {plain(change.changed_by)}, who changed the text" if change.changed_by else ""
     return f"{name}: {values}{how}{by}"

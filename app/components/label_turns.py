@@ -74,6 +74,7 @@ def render_turns(conversation: Conversation, look: Look) -> None:
 def _render_turn(message: Message, turn: int, look: Look) -> None:
     assert message.id is not None  # it comes from the database
     value, note = actions.own_score(message, look.user)
+    note = note or look.notes.get(message.id, "")
     is_focused = turn == look.focus
     whole = st.container(border=is_focused, key=turn_key(turn))
     with whole, st.chat_message(message.role, avatar=AVATARS[message.role]):
@@ -96,7 +97,7 @@ def _render_turn(message: Message, turn: int, look: Look) -> None:
             st.text(f"Note: {note}")
     if is_focused:
         with whole:
-            _controls(message.id, turn, value, note or look.notes.get(message.id, ""), look)
+            _controls(message.id, turn, value, note, look)
 
 
 def _controls(message_id: int, turn: int, value: float | None, note: str, look: Look) -> None:

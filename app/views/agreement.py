@@ -4,7 +4,7 @@ import streamlit as st
 
 from app import analysis, data, routes
 from app.analysis import Agreement
-from app.components.adjudicate import render_decision, undo
+from app.components.adjudicate import redo, render_decision, undo
 from app.components.agreement_charts import alpha_reading, leaning_chart, spread_chart
 from app.components.agreement_tables import choose_turn, show_pairs
 from app.components.errors import show_failure
@@ -82,6 +82,9 @@ def _decisions() -> None:
         decided_too = st.toggle("Decided ones, too", key="decided", bind="query-params")
         st.space("stretch")
         st.button("Undo my latest decision", icon=":material/undo:", on_click=undo)
+        st.button(
+            "Redo", icon=":material/redo:", on_click=redo, help="Make again what you undid last"
+        )
     undecided = not decided_too
     count = data.count_shared_turns(least_spread=least, undecided=undecided)
     if not count:

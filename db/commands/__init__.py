@@ -1,7 +1,7 @@
 """Everything that changes the database: each command is one transaction."""
 
 from db.commands.adding import add_conversation, add_conversations
-from db.commands.adjudication import adjudicate, undo_adjudication
+from db.commands.adjudication import adjudicate
 from db.commands.assigning import assign, distribute, unassign
 from db.commands.chats import keep_chat
 from db.commands.collecting import (
@@ -69,7 +69,7 @@ from db.commands.scores import (
 )
 from db.commands.sessions import TooManyAttemptsError, log_refusal, sign_in, sign_out
 from db.commands.settings import change_project_settings, set_keys
-from db.commands.undoing import redo, undo
+from db.commands.undoing import redo, redo_adjudication, undo, undo_adjudication
 
 __all__ = [
     "TooManyAttemptsError",
@@ -115,6 +115,7 @@ __all__ = [
     "record_import_process",
     "record_process",
     "redo",
+    "redo_adjudication",
     "release_run",
     "rename_run",
     "report",

@@ -6,7 +6,15 @@ Everything here runs inside the caller's transaction.
 from sqlalchemy.orm import Session
 
 from db.enums import ReviewState
-from db.models import EventTable, OutcomeTable, ReviewTable, ScoreTable, now
+from db.models import (
+    AdjudicationTable,
+    EventTable,
+    OutcomeTable,
+    PendingNoteTable,
+    ReviewTable,
+    ScoreTable,
+    now,
+)
 from db.text import clean
 
 
@@ -22,15 +30,27 @@ def change_score(
 ) -> EventTable | None:
     """Store a score (of the whole conversation if there is no message) and its log entry.
 
+    A note of a reply without a score is a change, too: it waits, and the score takes it over.
+
+    Args:
+        session: The caller's transaction.
+        user_id: Who scores.
+        conversation_id: The conversation.
+        message_id: The reply; None for the conversation as a whole.
+        value: The score; None for none.
+        note: Replaces the note; None keeps it.
+        batch: Names the one action that this change is a part of.
+
     Returns:
         The entry, None if nothing changed.
     """
     row = own_score(session, user_id, conversation_id, message_id)
-    old_value, old_note = (None, "") if row is None else (row.value, row.note)
+    if row is None:
+        old_value, old_note = None, _waiting_note(session, user_id, message_id)
+    else:
+        old_value, old_note = row.value, row.note
     new_value = None if value is None else float(value)
     new_note = old_note if note is None else clean(note)
-    if new_value is None:
-        new_note = ""
     if (old_value, old_note) == (new_value, new_note):
         return None
     event = EventTable(
@@ -50,10 +70,13 @@ def change_score(
 def apply(session: Session, event: EventTable) -> None:
     """Log a change and bring what it changes to where it leads."""
     session.add(event)
-    if event.new_state is None:
-        _apply_score(session, event)
-    else:
+    if event.adjudicates:
+        _apply_decision(session, event)
+    elif event.new_state is not None:
         _apply_state(session, event, event.new_state)
+    else:
+        _apply_score(session, event)
+        _apply_waiting_note(session, event)
     session.flush()
 
 
@@ -64,6 +87,13 @@ def own_score(
     if message_id is None:
         return session.get(OutcomeTable, (conversation_id, user_id))
     return session.get(ScoreTable, (message_id, user_id))
+
+
+def _waiting_note(session: Session, user_id: int, message_id: int | None) -> str:
+    if message_id is None:
+        return ""
+    row = session.get(PendingNoteTable, (message_id, user_id))
+    return "" if row is None else row.note
 
 
 def _apply_state(session: Session, event: EventTable, state: ReviewState) -> None:
@@ -101,3 +131,36 @@ def _apply_score(session: Session, event: EventTable) -> None:
                 note=event.new_note,
             )
         )
+
+
+def _apply_waiting_note(session: Session, event: EventTable) -> None:
+    """Keep a note that has no score (yet), until there is one."""
+    if event.message_id is None:
+        return
+    row = session.get(PendingNoteTable, (event.message_id, event.user_id))
+    note = event.new_note if event.new_value is None else ""
+    if row is not None and note:
+        row.note = note
+    elif row is not None:
+        session.delete(row)
+    elif note:
+        session.add(PendingNoteTable(message_id=event.message_id, user_id=event.user_id, note=note))
+
+
+def _apply_decision(session: Session, event: EventTable) -> None:
+    row = session.get(AdjudicationTable, event.message_id)
+    if event.new_value is None:
+        if row is not None:
+            session.delete(row)
+    elif row is None:
+        session.add(
+            AdjudicationTable(
+                message_id=event.message_id,
+                user_id=event.user_id,
+                value=event.new_value,
+                note=event.new_note,
+            )
+        )
+    else:
+        row.user_id, row.value, row.note = event.user_id, event.new_value, event.new_note
+        row.updated_at = now()

@@ -103,7 +103,7 @@ def _keep_version(session: Session, row: MessageTable, edit: Edit, *, scores_kep
 
 
 def _take_scores(session: Session, row: MessageTable, changed_by: int | None) -> None:
-    """Take every score of a message away; the log says who did it, and undo passes over it."""
+    """Take every score and note of a message away; the log says who did it, undo passes over it."""
     for table in (ScoreTable, AdjudicationTable):
         for score in session.scalars(select(table).where(table.message_id == row.id)):
             session.add(
@@ -119,4 +119,17 @@ def _take_scores(session: Session, row: MessageTable, changed_by: int | None) ->
                 )
             )
         session.execute(delete(table).where(table.message_id == row.id))
-    session.execute(delete(PendingNoteTable).where(PendingNoteTable.message_id == row.id))
+    for waiting in session.scalars(
+        select(PendingNoteTable).where(PendingNoteTable.message_id == row.id)
+    ):
+        session.add(
+            EventTable(
+                user_id=waiting.user_id,
+                conversation_id=row.conversation_id,
+                message_id=row.id,
+                old_note=waiting.note,
+                undoable=False,
+                changed_by=changed_by,
+            )
+        )
+        session.delete(waiting)

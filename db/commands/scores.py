@@ -14,14 +14,12 @@ from db.models import (
     ConversationTable,
     EventTable,
     MessageTable,
-    PendingNoteTable,
     ReviewTable,
     ScoreTable,
 )
 from db.queries.labelling import score_event
 from db.records import ScoreEvent
 from db.scoring import check_score
-from db.text import clean
 
 
 def set_score(
@@ -47,10 +45,8 @@ def set_score(
         check_score(value, where="score")
     with db.session() as session:
         message = _require_reply(session, message_id)
-        pending = session.get(PendingNoteTable, (message_id, user_id))
-        if pending is not None and value is not None:
-            note = pending.note if note is None else note
-            session.delete(pending)
+        if value is None:
+            note = ""
         event = change_score(session, user_id, message.conversation_id, message_id, value, note)
         if event is None:
             return None
@@ -58,8 +54,11 @@ def set_score(
         return score_event(event)
 
 
-def set_note(db: Database, *, user_id: int, message_id: int, note: str) -> None:
+def set_note(db: Database, *, user_id: int, message_id: int, note: str) -> ScoreEvent | None:
     """Store one user's note of one reply; without a score it waits for one.
+
+    Returns:
+        The entry of the log, None if nothing changed.
 
     Raises:
         DataError: if the message is not the assistant's.
@@ -68,14 +67,10 @@ def set_note(db: Database, *, user_id: int, message_id: int, note: str) -> None:
     with db.session() as session:
         message = _require_reply(session, message_id)
         row = session.get(ScoreTable, (message_id, user_id))
-        if row is not None:
-            change_score(session, user_id, message.conversation_id, message_id, row.value, note)
-            return
-        pending = session.get(PendingNoteTable, (message_id, user_id))
-        if clean(note).strip():
-            session.merge(PendingNoteTable(message_id=message_id, user_id=user_id, note=note))
-        elif pending is not None:
-            session.delete(pending)
+        value = None if row is None else row.value
+        text = note if note.strip() else ""
+        event = change_score(session, user_id, message.conversation_id, message_id, value, text)
+        return None if event is None else score_event(event)
 
 
 def set_outcome(
@@ -96,6 +91,8 @@ def set_outcome(
         check_score(value, where="score")
     with db.session() as session:
         _require_conversation(session, conversation_id)
+        if value is None:
+            note = ""
         event = change_score(session, user_id, conversation_id, None, value, note)
         return None if event is None else score_event(event)
 
@@ -132,11 +129,7 @@ def score_remaining(db: Database, *, user_id: int, conversation_id: int, value: 
         _require_conversation(session, conversation_id)
         ids = list(session.scalars(missing))
         for message_id in ids:
-            pending = session.get(PendingNoteTable, (message_id, user_id))
-            note = None if pending is None else pending.note
-            if pending is not None:
-                session.delete(pending)
-            change_score(session, user_id, conversation_id, message_id, value, note, batch=batch)
+            change_score(session, user_id, conversation_id, message_id, value, None, batch=batch)
         recount(session, [conversation_id], user_id=user_id)
     return len(ids)
 

@@ -2,12 +2,13 @@
 
 The log only grows. An undo is a new entry that points at the one it takes back; a redo points at
 the undo, and can be undone in its turn. What is not undone yet is therefore always: an entry that
-nothing points at. Decisions on turns that raters disagree on are taken back where they are made.
+nothing points at. Decisions on turns that raters disagree on are undone and redone where they are
+made, apart from what a person says as a rater.
 """
 
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from db.commands.changing import apply
@@ -24,7 +25,7 @@ def undo(db: Database, *, user_id: int) -> tuple[ScoreEvent, ...]:
     Returns:
         The inverse changes: one, or all of an action on many turns; none if nothing is left.
     """
-    return _reverse(db, user_id, is_undo=True)
+    return _reverse(db, user_id, is_undo=True, of_decisions=False)
 
 
 def redo(db: Database, *, user_id: int) -> tuple[ScoreEvent, ...]:
@@ -33,12 +34,34 @@ def redo(db: Database, *, user_id: int) -> tuple[ScoreEvent, ...]:
     Returns:
         The changes, made again; none if there is nothing to redo.
     """
-    return _reverse(db, user_id, is_undo=False)
+    return _reverse(db, user_id, is_undo=False, of_decisions=False)
 
 
-def _reverse(db: Database, user_id: int, *, is_undo: bool) -> tuple[ScoreEvent, ...]:
+def undo_adjudication(db: Database, *, user_id: int) -> ScoreEvent | None:
+    """Take back this user's latest decision that was not taken back yet.
+
+    One that somebody else has decided anew since is theirs now, and is passed over.
+
+    Returns:
+        The inverse change, None if there is nothing left to undo.
+    """
+    return next(iter(_reverse(db, user_id, is_undo=True, of_decisions=True)), None)
+
+
+def redo_adjudication(db: Database, *, user_id: int) -> ScoreEvent | None:
+    """Decide again what this user's latest undo took back, unless they have decided since.
+
+    Returns:
+        The change, made again; None if there is nothing to redo.
+    """
+    return next(iter(_reverse(db, user_id, is_undo=False, of_decisions=True)), None)
+
+
+def _reverse(
+    db: Database, user_id: int, *, is_undo: bool, of_decisions: bool
+) -> tuple[ScoreEvent, ...]:
     with db.session() as session:
-        standing = _standing(user_id, of_undos=not is_undo)
+        standing = _standing(user_id, of_undos=not is_undo, of_decisions=of_decisions)
         latest = session.scalars(
             select(EventTable).where(*standing).order_by(EventTable.id.desc()).limit(1)
         ).one_or_none()
@@ -67,6 +90,7 @@ def _reversed(
         new_note=event.old_note,
         old_state=event.new_state,
         new_state=event.old_state,
+        adjudicates=event.adjudicates,
         undoes_id=event.id,
         is_undo=is_undo,
         batch=batch,
@@ -75,24 +99,24 @@ def _reversed(
     return inverse
 
 
-def _standing(user_id: int, *, of_undos: bool) -> list[ColumnElement[bool]]:
+def _standing(user_id: int, *, of_undos: bool, of_decisions: bool) -> list[ColumnElement[bool]]:
     """Return what is true of the changes (or undos) of this user that can be reversed."""
     inverse, later, change = aliased(EventTable), aliased(EventTable), aliased(EventTable)
+    # What somebody else has taken away since, by editing the message, stays away; and a turn that
+    # somebody else has decided since is theirs.
+    is_overridden = (
+        [later.adjudicates, or_(later.user_id != user_id, ~later.undoable)]
+        if of_decisions
+        else [~later.adjudicates, later.user_id == user_id, ~later.undoable]
+    )
     conditions: list[ColumnElement[bool]] = [
         EventTable.user_id == user_id,
         EventTable.undoable.is_(True),
-        ~EventTable.adjudicates,
+        EventTable.adjudicates.is_(of_decisions),
         EventTable.is_undo.is_(of_undos),
         ~select(inverse.id).where(inverse.undoes_id == EventTable.id).exists(),
-        # What somebody else has taken away since, by editing the message, stays away.
         ~select(later.id)
-        .where(
-            later.message_id == EventTable.message_id,
-            later.user_id == user_id,
-            ~later.undoable,
-            ~later.adjudicates,
-            later.id > EventTable.id,
-        )
+        .where(later.message_id == EventTable.message_id, later.id > EventTable.id, *is_overridden)
         .exists(),
     ]
     if of_undos:
@@ -101,7 +125,7 @@ def _standing(user_id: int, *, of_undos: bool) -> list[ColumnElement[bool]]:
             .where(
                 change.user_id == user_id,
                 change.undoable,
-                ~change.adjudicates,
+                change.adjudicates.is_(of_decisions),
                 is_first_hand(change.undoes_id.expression),
             )
             .scalar_subquery()

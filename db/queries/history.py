@@ -35,8 +35,8 @@ def turn_history(db: Database, message_id: int, *, limit: int = 200) -> list[Tur
                 new_value=row.new_value,
                 note=row.new_note,
                 adjudicates=row.adjudicates,
-                is_undo=row.is_undo or (row.adjudicates and row.undoes_id is not None),
-                is_redo=row.undoes_id is not None and not row.is_undo and not row.adjudicates,
+                is_undo=row.is_undo,
+                is_redo=row.undoes_id is not None and not row.is_undo,
                 changed_by=by or "",
             )
             for row, rater, by in session.execute(events)

@@ -76,6 +76,12 @@ def test_a_decision_is_stored_and_the_next_turn_comes_up(open_page, database, sh
     button(page, "Undo my latest decision").click().run()
     assert decided(database, shared_ids[0]) == [None, None]
     assert len(page.dataframe[0].value) == 2
+    button(page, "Redo").click().run()
+    assert not page.exception
+    assert [toast.value for toast in page.toast] == ["Redone: the turn is decided, 0.20."]
+    assert decided(database, shared_ids[0]) == [0.2, None]
+    button(page, "Redo").click().run()
+    assert "no undone decision" in page.toast[0].value
 
 
 def test_decided_turns_can_be_seen_again_and_taken_back(open_page, database, user, shared_ids):

@@ -1,5 +1,6 @@
 import time
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import data, routes, state
@@ -183,6 +184,42 @@ def test_editing_keeps_the_scores_of_untouched_turns(
     assert stored.messages[0].content == "Would you take 81?"
     assert [s.value for s in stored.messages[3].scores] == [-0.7]
     assert stored.messages[1].scores == ()
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_new_text_of_a_scored_reply_asks_whether_its_scores_hold(
+    open_page: OpenPage, database: Database, conversation_ids: list[int], keeps: bool
+) -> None:
+    app = open_page(routes.CONVERSATIONS, conversation=conversation_ids[0], mode="edit")
+    app.text_area[2].set_value("What is the order number?")
+    button(app, "Save").click().run()
+    assert "**1 scored turn**. **1 score** by local" in app.markdown[-1].value
+    reply = queries.conversation(database, conversation_ids[0]).messages[1]
+    assert reply.content == "Could you give me the order number?"
+    button(app, "Keep the scores" if keeps else "Take them away").click().run()
+    assert not app.exception
+    reply = queries.conversation(database, conversation_ids[0]).messages[1]
+    assert reply.content == "What is the order number?"
+    assert [score.value for score in reply.scores] == ([0.8] if keeps else [])
+    assert reply.id is not None
+    (edit,) = [c for c in queries.turn_history(database, reply.id) if c.old_text is not None]
+    assert (edit.who, edit.old_text) == ("local", "Could you give me the order number?")
+    assert edit.scores_kept is keeps
+
+
+def test_a_score_given_elsewhere_while_a_text_is_edited_stays(
+    open_page: OpenPage, database: Database, conversation_ids: list[int]
+) -> None:
+    app = open_page(routes.CONVERSATIONS, conversation=conversation_ids[0], mode="edit")
+    reply = queries.conversation(database, conversation_ids[0]).messages[1]
+    assert reply.id is not None
+    commands.set_score(database, user_id=1, message_id=reply.id, value=0.3)
+    data.refresh()
+    app.text_area[1].set_value("My parcel is late.")
+    button(app, "Save").click().run()
+    assert not app.exception
+    reply = queries.conversation(database, conversation_ids[0]).messages[1]
+    assert [score.value for score in reply.scores] == [0.3]
 
 
 def test_deleting_asks_with_the_count_first(

@@ -126,8 +126,8 @@ def test_thirty_turns_are_labelled_with_the_keyboard_alone(
     last = queries.conversations(database, ids)[-1].assistant_messages[-1].scores[0]
     assert last.note == "5 stars? no: 4s"
     counts = queries.score_events(database, user_id=user.id, limit=1000)
-    # 15 scores, 5 undos, 1 redo, 4 + 5 + 5 + 5 scores, one of them nudged: each key once.
-    assert len(counts) == 15 + 5 + 1 + 19 + 1
+    # 15 scores, 5 undos, 1 redo, 4 + 5 + 5 + 5 scores, one of them nudged, a note: each key once.
+    assert len(counts) == 15 + 5 + 1 + 19 + 1 + 1
 
 
 def test_the_marked_turn_is_in_view_and_fields_put_keys_to_sleep(

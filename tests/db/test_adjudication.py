@@ -1,5 +1,7 @@
 """Decided scores: beside those of raters, logged, undoable by who decided, frozen with the data."""
 
+from dataclasses import replace
+
 import pytest
 
 from db import commands, queries
@@ -78,6 +80,49 @@ def test_undo_goes_back_decision_by_decision_and_leaves_scores_alone(
     assert ("local", 1.0) in [(s.rater, s.value) for s in scores]
 
 
+def test_redo_decides_again_what_undo_took_back_until_something_new_is_decided(
+    database: Database, user_id: int, conversation_id: int
+) -> None:
+    message_id = reply_id(database, conversation_id)
+    assert commands.redo_adjudication(database, user_id=user_id) is None
+    for value, note in ((0.2, "first"), (None, ""), (0.6, "second")):
+        commands.adjudicate(
+            database, user_id=user_id, message_id=message_id, value=value, note=note
+        )
+    states = [("local", 0.6, "second"), None, ("local", 0.2, "first"), None]
+    for after in states[1:]:
+        commands.undo_adjudication(database, user_id=user_id)
+        assert decided(database, conversation_id) == after
+    for after in states[-2::-1]:
+        assert commands.redo_adjudication(database, user_id=user_id) is not None
+        assert decided(database, conversation_id) == after
+    assert commands.redo_adjudication(database, user_id=user_id) is None
+    latest = queries.turn_history(database, message_id)[0]
+    assert (latest.new_value, latest.is_undo, latest.is_redo) == (0.6, False, True)
+    commands.undo_adjudication(database, user_id=user_id)
+    commands.set_score(database, user_id=user_id, message_id=message_id, value=1.0)
+    commands.redo_adjudication(database, user_id=user_id)  # a score is no decision
+    assert decided(database, conversation_id) == states[0]
+    commands.undo_adjudication(database, user_id=user_id)
+    commands.adjudicate(database, user_id=user_id, message_id=message_id, value=0.9)
+    assert commands.redo_adjudication(database, user_id=user_id) is None
+    assert decided(database, conversation_id) == ("local", 0.9, "")
+
+
+def test_a_decision_that_went_with_the_text_it_was_made_for_stays_away(
+    database: Database, user_id: int, conversation_id: int
+) -> None:
+    message_id = reply_id(database, conversation_id)
+    for value in (0.2, 0.6):
+        commands.adjudicate(database, user_id=user_id, message_id=message_id, value=value)
+    told = queries.conversation(database, conversation_id)
+    asked, reply = told.messages
+    edited = replace(told, messages=(asked, replace(reply, content="another reply")))
+    commands.update_conversation(database, conversation_id, edited, keep_scores=False)
+    assert commands.undo_adjudication(database, user_id=user_id) is None
+    assert decided(database, conversation_id) is None
+
+
 def test_undoing_a_score_leaves_decisions_alone(
     database: Database, user_id: int, conversation_id: int
 ) -> None:
@@ -96,6 +141,10 @@ def test_a_decision_that_somebody_else_made_anew_is_no_longer_ones_own_to_undo(
     commands.adjudicate(database, user_id=other, message_id=message_id, value=0.8)
     assert commands.undo_adjudication(database, user_id=user_id) is None
     assert decided(database, conversation_id) == ("ben", 0.8, "")
+    commands.undo_adjudication(database, user_id=other)
+    commands.adjudicate(database, user_id=user_id, message_id=message_id, value=0.5)
+    assert commands.redo_adjudication(database, user_id=other) is None
+    assert decided(database, conversation_id) == ("local", 0.5, "")
 
 
 @pytest.mark.parametrize("value", [1.5, float("nan"), True])

@@ -69,6 +69,10 @@ ROWS_SINCE: dict[str, list[str]] = {
         "UPDATE conversations SET turns = 1, scored_turns = 1, score_count = 1, mean_score = 0.0",
         "INSERT INTO reviews (conversation_id, user_id, state, scored_turns, updated_at)"
         " VALUES (7, 1, 'open', 1, '2026-01-01 10:00:00.000000')",
+        "INSERT INTO events (id, user_id, conversation_id, message_id, new_value, old_note,"
+        " new_note, undoable, adjudicates, undoes_id, at) VALUES"
+        " (50, 1, 7, 2, 0.25, '', '', true, true, NULL, '2026-01-01 10:00:00.000000'),"
+        " (51, 1, 7, 2, NULL, '', '', true, true, 50, '2026-01-01 11:00:00.000000')",
     ],
     "0005": [],
     "0006": [
@@ -94,6 +98,7 @@ ROWS_SINCE: dict[str, list[str]] = {
         " VALUES ('cluster', 'https://c.example.com', 'KEY', '2026-01-01 10:00:00.000000')",
     ],
     "0010": ['UPDATE conversations SET tools = \'[{"type": "function"}]\' WHERE id = 7'],
+    "0011": ["UPDATE events SET is_undo = true WHERE id = 51"],
 }
 """What each revision lets a database hold besides the rows of those before it.
 
@@ -147,6 +152,8 @@ def test_upgrading_from_a_revision_keeps_its_rows(settings: Settings, revision: 
     assert queries.run(database, 3).metric_rows == rows.mark
     sampling = conversation.assistant_messages[0].sampling
     assert sampling == ({"temperature": 0.5} if revision >= "0007" else None)
+    decided = [(c.is_undo, c.is_redo) for c in queries.turn_history(database, 2) if c.adjudicates]
+    assert decided == ([(True, False), (False, False)] if revision >= "0004" else [])
     known = [round.name for round in queries.ancestors(database, 3)]
     assert known == (["deleted since"] if revision >= "0008" else [])
     assert queries.run(database, 3).parent_id == (2 if revision >= "0008" else None)

@@ -1,5 +1,6 @@
 """Undo and redo: read from the log, across conversations, in one's own changes only."""
 
+from collections.abc import Callable
 from itertools import count
 
 import pytest
@@ -167,3 +168,73 @@ def test_a_note_may_come_before_its_score(
     commands.set_note(database, user_id=user_id, message_id=replies[1], note="x")
     commands.set_note(database, user_id=user_id, message_id=replies[1], note=" ")
     assert pending() == {}
+
+
+def test_a_note_that_waited_for_its_score_waits_again_when_that_is_undone(
+    database: Database, user_id: int, replies: list[int]
+) -> None:
+    commands.set_note(database, user_id=user_id, message_id=replies[0], note="typed with care")
+    commands.set_score(database, user_id=user_id, message_id=replies[0], value=0.2)
+    commands.undo(database, user_id=user_id)
+    waiting = queries.pending_notes(database, user_id=user_id, conversation_id=1)
+    assert waiting == {replies[0]: "typed with care"}
+    commands.set_score(database, user_id=user_id, message_id=replies[0], value=0.9)
+    (score,) = queries.conversation(database, 1).assistant_messages[0].scores
+    assert (score.value, score.note) == (0.9, "typed with care")
+    commands.set_score(database, user_id=user_id, message_id=replies[0], value=None)
+    assert queries.pending_notes(database, user_id=user_id, conversation_id=1) == {}
+
+
+CHANGES: dict[str, Callable[[Database, int, int], object]] = {
+    "a score": lambda db, user, reply: commands.set_score(
+        db, user_id=user, message_id=reply, value=0.25
+    ),
+    "a score taken away": lambda db, user, reply: commands.set_score(
+        db, user_id=user, message_id=reply, value=None
+    ),
+    "a note": lambda db, user, reply: commands.set_note(
+        db, user_id=user, message_id=reply, note="b"
+    ),
+    "a note before its score": lambda db, user, reply: commands.set_note(
+        db, user_id=user, message_id=reply + 2, note="b"
+    ),
+    "the rest": lambda db, user, reply: commands.score_remaining(
+        db, user_id=user, conversation_id=1, value=0.25
+    ),
+    "an outcome": lambda db, user, reply: commands.set_outcome(
+        db, user_id=user, conversation_id=1, value=-1, note="b"
+    ),
+    "an outcome taken away": lambda db, user, reply: commands.set_outcome(
+        db, user_id=user, conversation_id=1, value=None
+    ),
+    "done": lambda db, user, reply: commands.set_review(
+        db, user_id=user, conversation_id=1, state=ReviewState.DONE
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_whatever_a_rater_changes_is_undone_and_redone(
+    database: Database, user_id: int, replies: list[int], change: str
+) -> None:
+    def seen() -> object:
+        conversation = queries.conversation(database, 1)
+        said = [turn.scores for turn in conversation.assistant_messages] + [conversation.outcomes]
+        return (
+            [[(score.value, score.note) for score in scores] for scores in said],
+            queries.pending_notes(database, user_id=user_id, conversation_id=1),
+            queries.review_state(database, user_id=user_id, conversation_id=1),
+            queries.overview(database).scored_turns,
+        )
+
+    commands.set_score(database, user_id=user_id, message_id=replies[0], value=0.5, note="a")
+    commands.set_outcome(database, user_id=user_id, conversation_id=1, value=0.5, note="a")
+    before = seen()
+    CHANGES[change](database, user_id, replies[0])
+    after = seen()
+    assert after != before
+    for _ in range(2):
+        assert commands.undo(database, user_id=user_id)
+        assert seen() == before
+        assert commands.redo(database, user_id=user_id)
+        assert seen() == after

@@ -14,6 +14,12 @@ def soak_s() -> float:
     return float(os.environ.get("SOAK_SECONDS", "5"))
 
 
+@pytest.fixture(scope="session")
+def more_s() -> float:
+    """How much longer than one round the tests of forgery and of hostile text keep going."""
+    return float(os.environ.get("SOAK_SECONDS", "0"))
+
+
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def settings(
     settings: Settings, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch

@@ -50,7 +50,7 @@ class Told:
                         if event is not None:
                             self.changes.append((event, user, message, value))
                     case other:
-                        self.errors += other
+                        self.errors.extend(other)
 
 
 @dataclass(frozen=True, slots=True)
