@@ -185,6 +185,7 @@ def test_nobody_scores_in_another_persons_name(
         (commands.undo, {}),
         (commands.redo, {}),
         (commands.set_keys, {"keys": {}}),
+        (commands.keep_chat, {"conversations": ()}),
     ]
     assert {command for command, _ in forged} == permissions.EVERYBODY
     for command, keywords in forged:
@@ -256,7 +257,7 @@ def test_an_annotator_is_offered_nothing_that_would_be_refused(
     app = open_page(routes.CONVERSATIONS, **params)
     assert not app.exception
     offered = {button.label for button in app.main.button}
-    assert offered <= {"Score its turns", "All conversations"}
+    assert offered <= {"Score its turns", "Chat from here", "All conversations"}
     assert not app.main.text_area
 
 

@@ -41,6 +41,7 @@ def served(forks: Forks, database: Database, monkeypatch: pytest.MonkeyPatch) ->
     """Servers are forks with a model that talks slowly and without an end."""
 
     def start_process(settings, base_model: str) -> int:
+        worker.log_file(settings).unlink(missing_ok=True)  # forks add to what is there
         return forks.start(
             ["serve", "--port", "0", "--model", base_model, "--idle-timeout", "300"],
             log=worker.log_file(settings),
@@ -170,7 +171,7 @@ def test_a_run_gets_the_device_and_the_question_waits_for_its_end(
     wait(done(job))
     (reply,) = chat_store.read(chat.id).turn(turn.id).replies
     assert reply.ending is Ending.FAILED and "'goes first' goes first" in reply.problem
-    assert read_address(database.settings) is None
+    wait(lambda: read_address(database.settings) is None)  # it says so, and then it goes
     running = wait_for(database, run.id, lambda run: run.progress > 0)
     assert running.device == "cpu"
     log = (database.settings.run_dir(run.id) / "run.log").read_text()

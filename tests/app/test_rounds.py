@@ -55,7 +55,7 @@ def test_the_next_round_is_the_launch_page_filled_in_with_the_adapter_and_its_sh
     config = RunFolder(database.settings.run_dir(run.id)).adapter / CONFIG_FILE
     config.write_text(json.dumps(SHAPE | {"layers_to_transform": [0]}))
     page = page.run()
-    assert "only some of the model's layers (layers_to_transform)" in texts(page.error)
+    assert "layers\\_\u2060to\\_\u2060transform" in texts(page.error)
     assert button(page, "Start the run").disabled
     page.selectbox(key="start_from").select("")
     page = page.run()

@@ -31,6 +31,7 @@ DOCUMENT = {
         {"kind": "all_too_long", "text": "Everything is too long.", "blocking": True},
     ],
     "estimate": None,
+    "sent": None,
 }
 ESTIMATED = {
     **DOCUMENT,
