@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import math
 import os
 import signal
 import time
@@ -9,8 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
+
 import trainer.runs.worker
 from trainer.engine.gradients import BatchRunner
+from trainer.engine.policy import Policy
 from trainer.runs import metric_files
 from trainer.runs.database_recorder import DatabaseRecorder
 from trainer.runs.recorder import FileRecorder
@@ -59,6 +63,19 @@ def chatty() -> None:
     slow()
 
 
+def not_a_number() -> None:
+    """Compute no number in the third step, as broken hardware would."""
+    whole, trained = Policy.logprobs, 0
+
+    def logprobs(self: Policy, questions: Any) -> list[torch.Tensor]:
+        nonlocal trained
+        trained += torch.is_grad_enabled()
+        answers = whole(self, questions)
+        return [answer * math.nan for answer in answers] if trained == 3 else answers
+
+    Policy.logprobs = logprobs
+
+
 def stubborn() -> None:
     """Neither hear a stop request nor a signal."""
     DatabaseRecorder.progress = lambda self, share, message: False
@@ -88,5 +105,6 @@ HOOKS: dict[str, Callable[[], None]] = {
     "slow pass": slow_pass,
     "no space": no_space,
     "chatty": chatty,
+    "not a number": not_a_number,
     "stubborn": stubborn,
 }

@@ -39,6 +39,23 @@ def add_conversations(database: Database) -> list[int]:
     return ids
 
 
+NEW_SCORE = -0.5
+
+
+def rescore_first_reply(database: Database) -> None:
+    """Let the local user change their score of the first reply to `NEW_SCORE`."""
+    message = queries.conversation(database, 1).assistant_messages[0]
+    assert message.id is not None
+    user = queries.local_user(database)
+    commands.set_score(database, user_id=user.id, message_id=message.id, value=NEW_SCORE)
+
+
+def score_of_first_reply(database: Database) -> float:
+    """Return what is stored of it."""
+    (score,) = queries.conversation(database, 1).assistant_messages[0].scores
+    return score.value
+
+
 def config_for(model: object, **changes: object) -> TrainConfig:
     """Return the configuration of a short run."""
     settings = {"epochs": 2, "batch_conversations": 4, "sample_prompts": 1, "sample_tokens": 4}

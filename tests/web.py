@@ -15,7 +15,7 @@ from db.engine import Database, open_database
 from db.enums import RunStatus
 from db.settings import Settings
 from tests.forking import Forks
-from tests.live_runs import config_for, launch
+from tests.live_runs import config_for, launch, rescore_first_reply
 from trainer.runs import launch as launching
 from trainer.runs.reconcile import reconcile
 
@@ -27,9 +27,10 @@ def die(*_: object) -> int:
 
 
 def start_and_die(database: Database, model: str, forks: str) -> None:
-    """Start a run whose process is a fork, then die."""
+    """Start a run whose process is a fork, store a score, then die."""
     launching.start_process = Forks(socket=Path(forks)).start_run
     launch(database, _ids(database), config_for(model, epochs=4), "orphan")
+    rescore_first_reply(database)
     die()
 
 

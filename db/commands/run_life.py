@@ -17,6 +17,7 @@ def record_process(
     process_started_at: float,
     machine: str = "",
     claimed_by: str | None = None,
+    instead_of: int | None = None,
 ) -> bool:
     """Store which process runs it.
 
@@ -28,6 +29,8 @@ def record_process(
         machine: The machine that it runs on.
         claimed_by: Who started it: it is stored only if the run is still theirs and has none. None:
             the process says so itself.
+        instead_of: The process that it takes the run over from, by its id. If the run has another
+            one by now, that came first, and this one is not stored.
 
     Returns:
         Whether it was stored: the process of a run that has ended, or waits again, is none.
@@ -37,7 +40,10 @@ def record_process(
     """
     with db.session() as session:
         row = get_run(session, run_id)
-        is_theirs = claimed_by is None or (row.claimed_by, row.pid) == (claimed_by, None)
+        if claimed_by is None:
+            is_theirs = row.pid in (None, pid, instead_of)
+        else:
+            is_theirs = (row.claimed_by, row.pid) == (claimed_by, None)
         if not (row.status.has_process and is_theirs):
             return False
         row.machine, row.pid, row.process_started_at = machine, pid, process_started_at

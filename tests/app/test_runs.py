@@ -51,7 +51,12 @@ def test_a_dead_run_is_found_and_shown_as_failed(open_page, database, conversati
     run = make_run(database, conversation_ids, RunStatus.RUNNING)
     machine = own_machine()
     commands.record_process(
-        database, run.id, pid=2**22 - 1, process_started_at=1.0, machine=machine
+        database,
+        run.id,
+        pid=2**22 - 1,
+        process_started_at=1.0,
+        machine=machine,
+        instead_of=run.pid,
     )
     page = open_page(routes.RUNS)
     assert "failed" in texts(page.markdown)

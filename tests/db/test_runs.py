@@ -251,6 +251,15 @@ def test_a_run_that_was_never_started_goes_back_to_its_place(database: Database)
     assert not commands.release_run(database, a, claimed_by="web 2")  # it has a process now
 
 
+def test_of_two_processes_of_one_run_the_first_has_it(database: Database) -> None:
+    run_id = start(database)
+    second = {"pid": 4712, "process_started_at": 5.0}
+    assert not commands.record_process(database, run_id, **second)
+    assert queries.run(database, run_id).pid == 4711
+    assert commands.record_process(database, run_id, **second, instead_of=4711)
+    assert queries.run(database, run_id).pid == 4712
+
+
 def test_two_clicks_on_resume_make_one_attempt(database: Database) -> None:
     run_id = start(database)
     commands.end_run(database, run_id, RunStatus.INTERRUPTED)

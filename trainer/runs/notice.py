@@ -14,6 +14,10 @@ from db.records import Run
 from trainer.errors import TrainerError
 
 TIMEOUT_S = 5.0
+"""How long the hook may be silent."""
+
+PATIENCE_S = 10.0
+"""How long a run's process waits for it in all, though it sends something now and then."""
 
 
 class NoticeError(TrainerError):
@@ -23,20 +27,34 @@ class NoticeError(TrainerError):
 def tell(database: Database, run_id: int) -> None:
     """Post the end of a run, once, if the settings say where; whatever goes wrong is printed.
 
-    A run is over before this is called, so a hook that fails or hangs does it no harm.
+    A run is over before this is called, and its process waits for no hook longer than
+    `PATIENCE_S`: one that fails or hangs does it no harm.
     """
+    telling = tell_in_background(database, run_id)
+    telling.join(PATIENCE_S)
+    if telling.is_alive():
+        _print(run_id, f"it took more than {PATIENCE_S:g} seconds")
+
+
+def tell_in_background(database: Database, run_id: int) -> threading.Thread:
+    """Do the same without keeping a page waiting for the other end."""
+    name = f"notice of run {run_id}"
+    telling = threading.Thread(target=_tell, args=(database, run_id), name=name, daemon=True)
+    telling.start()
+    return telling
+
+
+def _tell(database: Database, run_id: int) -> None:
     try:
         url = queries.project_settings(database).webhook_url
         if url and commands.claim_notice(database, run_id):
             post(url, queries.run(database, run_id))
     except EveryTurnError as error:
-        print(f"note: nobody was told that run {run_id} has ended: {error}", file=sys.stderr)  # noqa: T201
+        _print(run_id, str(error))
 
 
-def tell_in_background(database: Database, run_id: int) -> None:
-    """Do the same without keeping a page waiting for the other end."""
-    name = f"notice of run {run_id}"
-    threading.Thread(target=tell, args=(database, run_id), name=name, daemon=True).start()
+def _print(run_id: int, why: str) -> None:
+    print(f"note: nobody was told that run {run_id} has ended: {why}", file=sys.stderr)  # noqa: T201
 
 
 def post(url: str, run: Run) -> None:

@@ -17,6 +17,7 @@ from db.engine import Database
 from db.enums import ArtifactKind, ErrorKind, RunStatus
 from db.errors import ConflictError
 from db.formats import parse
+from db.records import Run
 from db.settings import Settings
 from trainer.config import TrainConfig
 from trainer.engine.client import ServiceClient
@@ -208,18 +209,25 @@ def _claim(database: Database, run_id: int) -> None:
     run = queries.run(database, run_id)
     pid, started_at = run.pid, run.process_started_at
     if pid not in (None, os.getpid()) and started_at and is_alive(pid, started_at):
-        raise ConflictError(
-            f"process {pid} is at work on it",
-            where=f"run {run_id}",
-            remedy="Wait for its end, or stop it on its page.",
-        )
+        raise _taken(run)
     commands.begin_run(database, run_id)
-    commands.record_process(
+    is_ours = commands.record_process(
         database,
         run_id,
         pid=os.getpid(),
         process_started_at=own_start_time(),
         machine=own_machine(),
+        instead_of=pid,
+    )
+    if not is_ours:
+        raise _taken(queries.run(database, run_id))
+
+
+def _taken(run: Run) -> ConflictError:
+    return ConflictError(
+        f"process {run.pid} is at work on it",
+        where=f"run {run.id}",
+        remedy="Wait for its end, or stop it on its page.",
     )
 
 

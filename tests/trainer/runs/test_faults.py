@@ -5,6 +5,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,16 +16,28 @@ from pathlib import Path
 import psutil
 import pytest
 
-from db import queries
+from db import commands, queries
 from db.engine import Database
 from db.enums import ErrorKind, RunStatus, StopStage
 from db.errors import ConflictError
 from db.records import Run, StepMetric, TurnMetric
 from tests import faults
-from tests.live_runs import config_for, ended, has_steps, launch, long_config, wait_for
+from tests.db.building import queued_run
+from tests.live_runs import (
+    NEW_SCORE,
+    config_for,
+    ended,
+    has_steps,
+    launch,
+    long_config,
+    rescore_first_reply,
+    score_of_first_reply,
+    wait_for,
+)
 from tests.trainer.runs.conftest import ForkedRuns
 from trainer.errors import FolderGoneError
 from trainer.runs import reconcile as reconciling
+from trainer.runs import worker
 from trainer.runs.folder import RunFolder
 from trainer.runs.launch import request_stop, resume_run
 from trainer.runs.log import LOG_LIMIT_BYTES
@@ -157,7 +170,7 @@ def test_a_full_disk_ends_a_run_in_words_and_it_resumes_once_there_is_space(
     assert_nothing_lost(database, run)
 
 
-def test_a_database_locked_for_ten_seconds_costs_a_run_nothing_and_keeps_no_page_waiting(
+def test_a_database_locked_for_ten_seconds_loses_no_figure_and_no_score_and_keeps_no_page_waiting(
     database: Database, conversation_ids: list[int], tiny_llama: Path, forked: ForkedRuns
 ) -> None:
     forked.hook = ("tests.faults", "slow")
@@ -169,6 +182,8 @@ def test_a_database_locked_for_ten_seconds_costs_a_run_nothing_and_keeps_no_page
     with closing(sqlite3.connect(database.sqlite_file)) as other:
         other.execute("BEGIN IMMEDIATE")
         locked_at = time.monotonic()
+        scoring = threading.Thread(target=rescore_first_reply, args=(database,))
+        scoring.start()
         polls = 0
         while time.monotonic() - locked_at < LOCKED_S:
             reconcile(database)
@@ -178,6 +193,8 @@ def test_a_database_locked_for_ten_seconds_costs_a_run_nothing_and_keeps_no_page
         assert polls > 3  # had a poll waited for the lock, there would have been one
         assert len(queries.step_metrics(database, run.id)) == known
         other.rollback()
+    scoring.join()
+    assert score_of_first_reply(database) == NEW_SCORE
     run = wait_for(database, run.id, ended)
     assert (run.status, run.error_text) == (RunStatus.FINISHED, "")
     assert_nothing_lost(database, run)
@@ -193,7 +210,8 @@ def test_a_folder_deleted_under_a_live_run_ends_it_and_does_not_come_back(
     waiting = launch(database, conversation_ids, config_for(tiny_llama), "next")
     run = wait_for(database, run.id, has_steps(database, 1))
     forked.hook = None
-    shutil.rmtree(folder_of(database, run).path)
+    trash = folder_of(database, run).path.rename(database.settings.home / "trash")
+    shutil.rmtree(trash)  # out of the way first: the run writes while files go
     gone = wait_for(database, run.id, ended)
     assert (gone.status, gone.error_kind) == (RunStatus.FAILED, ErrorKind.FOLDER_GONE)
     assert_gone(run.pid)
@@ -274,3 +292,23 @@ def test_a_run_told_to_end_twice_ends_at_once_and_goes_on_from_its_last_checkpoi
     assert run.status is RunStatus.FINISHED
     attempts = [row.attempt for row in queries.step_metrics(database, run.id)]
     assert attempts == [1] * 8 + [2] * 8
+
+
+def test_a_second_process_of_a_run_gives_way_though_both_came_at_once(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after the death of a web process that had started the run's process, not noted it down."""
+    run = queued_run(database)
+    commands.claim_next_run(database)
+    whole = commands.begin_run
+
+    def begin_run(database: Database, run_id: int) -> None:
+        commands.record_process(database, run_id, pid=4711, process_started_at=1.0)
+        whole(database, run_id)
+
+    monkeypatch.setattr(commands, "begin_run", begin_run)
+    monkeypatch.setattr(worker, "stop_on_signals", lambda recorder: None)
+    with pytest.raises(ConflictError, match="process 4711 is at work on it"):
+        worker.work(database, run.id)
+    run = queries.run(database, run.id)
+    assert (run.status, run.pid) == (RunStatus.RUNNING, 4711)

@@ -116,6 +116,21 @@ def test_a_failure_is_told_in_words(
     assert "Traceback" not in run.error_text
 
 
+def test_a_run_that_comes_to_nan_says_where_and_leaves_no_adapter(
+    database: Database, conversation_ids: list[int], tiny_llama: Path, forked: ForkedRuns
+) -> None:
+    forked.hook = ("tests.faults", "not a number")
+    run = launch(database, conversation_ids, config_for(tiny_llama), "nan")
+    run = wait_for(database, run.id, ended)
+    assert (run.status, run.error_kind) == (RunStatus.FAILED, ErrorKind.NOT_A_NUMBER)
+    assert "step 3, conversation" in run.error_text
+    assert len(queries.step_metrics(database, run.id)) == 2
+    assert not RunFolder(database.settings.run_dir(run.id)).adapter.exists()
+    forked.hook = None
+    resume_run(database, run.id)
+    assert wait_for(database, run.id, ended).status is RunStatus.FINISHED
+
+
 def test_data_without_signal_never_becomes_a_run(database: Database, tiny_llama: Path) -> None:
     message = Message(role=Role.ASSISTANT, content="Hello.")
     ids, _ = commands.add_conversations(database, [Conversation(messages=(message,))])

@@ -24,6 +24,7 @@ class Hook:
     status: int = 204
     bodies: list[dict[str, object]] = field(default_factory=list)
     hang: threading.Event | None = None
+    drips: bool = False
     url: str = ""
 
 
@@ -35,8 +36,8 @@ def hook() -> Iterator[Hook]:
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
             state.bodies.append(json.loads(self.rfile.read(length)))
-            if state.hang is not None:
-                state.hang.wait(30)
+            while state.hang is not None and not state.hang.wait(0.05 if state.drips else 30):
+                self.wfile.write(b"H")
             self.send_response(state.status)
             if state.status == 302:
                 self.send_header("Location", f"{state.url}/elsewhere")
@@ -110,6 +111,21 @@ def test_a_hook_that_hangs_is_given_up(
     monkeypatch.setattr(notice, "TIMEOUT_S", 0.2)
     with pytest.raises(NoticeError, match="cannot be reached"):
         post(hook.url, failed)
+
+
+def test_a_hook_that_answers_for_ever_bit_by_bit_holds_no_process(
+    database: Database,
+    failed: Run,
+    hook: Hook,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hook.hang, hook.drips = threading.Event(), True
+    commands.change_project_settings(database, {"webhook_url": hook.url})
+    monkeypatch.setattr(notice, "PATIENCE_S", 0.3)
+    tell(database, failed.id)
+    assert "more than 0.3 seconds" in capsys.readouterr().err
+    assert len(hook.bodies) == 1
 
 
 @pytest.mark.parametrize(

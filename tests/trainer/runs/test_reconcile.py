@@ -4,10 +4,13 @@ import random
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psutil
 import pytest
 
 from db import commands, queries
@@ -17,7 +20,15 @@ from db.records import Run
 from db.settings import Settings
 from tests.db.building import queued_run, step_metric, turn_metric
 from tests.forking import Forks
-from tests.live_runs import config_for, ended, has_steps, launch, wait_for
+from tests.live_runs import (
+    NEW_SCORE,
+    config_for,
+    ended,
+    has_steps,
+    launch,
+    score_of_first_reply,
+    wait_for,
+)
 from tests.trainer.runs.conftest import ForkedRuns
 from trainer.runs import launch as launching
 from trainer.runs import process
@@ -99,12 +110,32 @@ def set_clock(monkeypatch: pytest.MonkeyPatch, by: timedelta) -> None:
     monkeypatch.setattr(reconciling, "datetime", Clock)
 
 
-def test_a_reused_process_id_is_not_taken_for_the_run(database: Database, running: Run) -> None:
+def held_by_this_process() -> set[str]:
+    """Return the threads, children and open files that there are, the database's left out."""
+    own = psutil.Process()
+    files = [file.path for file in own.open_files() if "everyturn.db" not in file.path]
+    children = [f"child {child.pid}" for child in own.children()]
+    return {*(thread.name for thread in threading.enumerate()), *files, *children}
+
+
+def assert_no_more_held(before: set[str]) -> None:
+    """Nothing of the runs since is left here: no zombie, no thread that waits for one, no log."""
+    deadline = time.monotonic() + 10
+    while more := held_by_this_process() - before:
+        assert time.monotonic() < deadline, more
+        time.sleep(0.05)
+
+
+def test_a_reused_process_id_is_not_taken_for_the_run_and_the_next_one_starts(
+    database: Database, running: Run, idle: None
+) -> None:
+    waiting = queued_run(database, "next")
     assert running.process_started_at is not None
     put_on(database, running, machine=running.machine, started_at=running.process_started_at - 0.01)
     reconcile(database)
     run = queries.run(database, running.id)
     assert (run.status, run.error_kind) == (RunStatus.FAILED, ErrorKind.KILLED)
+    assert queries.run(database, waiting.id).status is RunStatus.STARTING
 
 
 @pytest.mark.parametrize("by", [timedelta(days=1), timedelta(days=-1)])
@@ -191,6 +222,7 @@ def test_twenty_runs_queued_and_cancelled_in_random_order_leave_a_true_queue(
     database: Database, conversation_ids: list[int], tiny_llama: Path, idle: None
 ) -> None:
     config = config_for(tiny_llama)
+    before = held_by_this_process()
     holder = launch(database, conversation_ids, config, "holder")
     waiting = [launch(database, conversation_ids, config, f"run {n}").id for n in range(20)]
     order = random.Random(7)
@@ -212,6 +244,7 @@ def test_twenty_runs_queued_and_cancelled_in_random_order_leave_a_true_queue(
         wait_for(database, run_id, ended)
         reconcile(database)
     assert {run.status for run in queries.runs(database)} == {RunStatus.FAILED, RunStatus.STOPPED}
+    assert_no_more_held(before)
 
 
 def test_two_web_processes_start_each_run_once(
@@ -236,6 +269,7 @@ def test_a_run_outlives_the_killed_web_process_and_the_next_one_adopts_it(
     run = wait_for(database, run.id, ended)
     assert (run.status, run.attempt) == (RunStatus.FINISHED, 1)
     assert has_steps(database, 8)(run)
+    assert score_of_first_reply(database) == NEW_SCORE
 
 
 def test_a_run_whose_web_process_was_killed_while_it_waited_keeps_its_place_and_starts(
