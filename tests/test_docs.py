@@ -16,12 +16,14 @@ from app.components.learning import LearningSeries
 from app.components.run_charts import chart_rows
 from app.components.turn_series import MEASURES
 from app.metrics import STEP_CURVES, RunMetrics
+from db.enums import ErrorKind, RunStatus
 from db.formats import FORMATS, READABLE, parse
 from db.formats.documenting import page
 from trainer.config import RECIPE_SETTINGS, Preset, TrainConfig
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = "\n".join(path.read_text("utf-8") for path in sorted(DOCS.glob("*.md")))
+RUNS = (DOCS / "runs.md").read_text("utf-8")
 TRAINING = (DOCS / "training.md").read_text("utf-8")
 
 
@@ -106,6 +108,28 @@ def test_the_example_of_each_import_format_is_read_as_that_format(name: str) -> 
     assert parsed.conversations
     assert not parsed.skipped
     assert all("were mapped" in warning for warning in parsed.warnings)
+
+
+def test_every_state_and_every_failure_of_a_run_is_explained() -> None:
+    section = RUNS.split("## Where a run can stand")[1].split("\n## ")[0]
+    for status in RunStatus:
+        assert f"\n| `{status.value}` | " in section
+    section = RUNS.split("## What can go wrong")[1].split("\n## ")[0]
+    for kind in ErrorKind:
+        assert f"\n| `{kind.value}` | " in section
+
+
+def test_the_diagram_shows_which_runs_can_fail_be_stopped_and_be_resumed() -> None:
+    lines = RUNS.split("```mermaid")[1].split("```")[0].splitlines()
+    arrows = [line.split(":")[0].split(" --> ") for line in lines if " --> " in line]
+    ways = {(one.strip(), other.strip()) for one, other in arrows}
+    values = {status.value for status in RunStatus}
+    assert {state for way in ways for state in way} == {*values, "[*]"}
+    for status in RunStatus:
+        is_starting = status is RunStatus.STARTING
+        assert ((status.value, "queued") in ways) == (status.can_resume or is_starting)
+        assert ((status.value, "failed") in ways) == (not status.has_ended)
+        assert ((status.value, "stopped") in ways) == (not status.has_ended and not is_starting)
 
 
 def test_the_page_about_formats_is_what_the_code_says() -> None:
