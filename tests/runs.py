@@ -16,16 +16,27 @@ from trainer.runs.recorder import FileRecorder
 from trainer.runs.worker import run_folder
 
 
-def run(
-    out: Path, conversations: Sequence[Conversation], config: TrainConfig, settings: Settings
-) -> list[dict[str, Any]]:
-    """Train in `out` and return the rows of `metrics.jsonl`."""
+def prepare(out: Path, conversations: Sequence[Conversation], config: TrainConfig) -> RunFolder:
+    """Write what a run needs into `out`."""
     out.mkdir(parents=True)
     folder = RunFolder(out)
     write_json(folder.config, config.to_json())
     write_text(folder.data, write(conversations, "native"))
-    run_folder(folder, FileRecorder(folder.metrics, output=io.StringIO()), settings)
+    return folder
+
+
+def rows_of(folder: RunFolder) -> list[dict[str, Any]]:
+    """Return the rows of a run's `metrics.jsonl`."""
     return [json.loads(line) for line in folder.metrics.read_text(encoding="utf-8").splitlines()]
+
+
+def run(
+    out: Path, conversations: Sequence[Conversation], config: TrainConfig, settings: Settings
+) -> list[dict[str, Any]]:
+    """Train in `out` and return the rows of `metrics.jsonl`."""
+    folder = prepare(out, conversations, config)
+    run_folder(folder, FileRecorder(folder.metrics, output=io.StringIO()), settings)
+    return rows_of(folder)
 
 
 def scored(*said: tuple[str, str, float | None], system: str = "") -> Conversation:

@@ -33,6 +33,7 @@ class TrainingServer:
     Attributes:
         folder: Where states and adapters are kept; they survive `restart`.
         model: Name of the one base model.
+        tells_metrics: Whether it reports figures of its own, as some services do.
         statuses: Answered, one a request and before anything else, to what begins with `faulty`.
         seen: Path of every request.
     """
@@ -40,6 +41,7 @@ class TrainingServer:
     folder: Path
     model: str
     context_tokens: int | None = 4096
+    tells_metrics: bool = False
     faulty: str = "/api/v1/retrieve_future"
     statuses: list[int] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
@@ -190,7 +192,7 @@ def _add_training(app: FastAPI, server: TrainingServer) -> None:
             return {
                 "loss_fn_output_type": output.loss_fn_output_type,
                 "loss_fn_outputs": outputs,
-                "metrics": {},  # a service that reports none
+                "metrics": output.metrics if server.tells_metrics else {},
             }
 
         return server.submit_numbered(body, call)
@@ -208,7 +210,11 @@ def _add_training(app: FastAPI, server: TrainingServer) -> None:
 
 
 def _add_states(app: FastAPI, server: TrainingServer) -> None:
-    """Save weights with what the optimiser knows, and load them into new ones."""
+    """Save weights with what the optimiser knows, load them into new ones, and say what they are."""
+
+    @app.post("/api/v1/get_info")
+    def info(body: dict[str, Any]) -> dict[str, Any]:
+        return {"model_id": body["model_id"], "model_data": {"model_name": server.model}}
 
     @app.post("/api/v1/save_weights")
     def save(body: dict[str, Any]) -> dict[str, Any]:

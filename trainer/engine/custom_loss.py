@@ -67,7 +67,7 @@ def linearise(
             _reweighted(datum, weights_T.tolist())
             for datum, weights_T in zip(data, weights, strict=True)
         ],
-        loss=float(loss),
+        loss=float(loss.detach()),
         metrics=dict(metrics),
     )
 

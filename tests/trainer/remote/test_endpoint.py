@@ -1,6 +1,7 @@
 """A run on an endpoint: the official SDK over real HTTP gives what this machine gives."""
 
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,17 @@ from safetensors.torch import load_file
 
 from db import commands
 from db.engine import open_database
+from db.records import StepMetric
 from db.settings import Settings
 from tests.protocol.server import KEY, TrainingServer, serving
-from tests.runs import run, scored
+from tests.runs import prepare, rows_of, run, scored
 from trainer.config import TrainConfig
 from trainer.errors import EndpointError, EndpointLostError
+from trainer.loop import Ending
 from trainer.remote import engine
 from trainer.remote.access import TYPED_KEY
+from trainer.runs.recorder import FileRecorder
+from trainer.runs.worker import run_folder
 
 CONVERSATIONS = [
     scored(("Hi", "Good day!", 1.0), ("The price?", "Ten per cent off.", 0.5)),
@@ -96,6 +101,31 @@ def test_a_server_that_starts_anew_costs_no_more_than_the_steps_since_the_checkp
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TrainingServer, "client", restarting)
         run(tmp_path / "there", CONVERSATIONS, config.replace(endpoint="cluster"), settings)
+    assert difference(tmp_path / "here", tmp_path / "there") < 1e-3
+
+
+class StoppedAfterAStep(FileRecorder):
+    """Asks for a stop as soon as an optimiser step was taken."""
+
+    def step(self, row: StepMetric) -> None:
+        super().step(row)
+        self.stop()
+
+
+def test_a_stopped_run_goes_on_from_what_the_endpoint_kept(
+    server: TrainingServer, settings: Settings, tiny_llama: Path, tmp_path: Path
+) -> None:
+    config = config_for(tiny_llama, epochs=3, sample_prompts=0)
+    here = run(tmp_path / "here", CONVERSATIONS, config, settings)
+    folder = prepare(tmp_path / "there", CONVERSATIONS, config.replace(endpoint="cluster"))
+    stopped = StoppedAfterAStep(folder.metrics, output=StringIO())
+    assert run_folder(folder, stopped, settings) is Ending.STOPPED
+    assert len(rows_of(folder)) == 4 and not folder.adapter.exists()
+    server.restart()  # meanwhile it forgot everything but what it keeps on disk
+    recorder = FileRecorder(folder.metrics, output=StringIO())
+    assert run_folder(folder, recorder, settings) is Ending.FINISHED
+    there = rows_of(folder)
+    assert [row["epoch"] for row in there] == [row["epoch"] for row in here]
     assert difference(tmp_path / "here", tmp_path / "there") < 1e-3
 
 
