@@ -15,7 +15,8 @@ from db.errors import ConflictError, DataError
 from db.formats import Scale, ScoreRule, Source
 from db.hub import fetched
 from db.import_job import run_import_job
-from db.importing import SourceFile, import_files, parts
+from db.import_reading import SourceFile, parts
+from db.importing import import_files
 from db.records import HubSet, ImportFile, ImportIssue, ImportReport
 from db.terminal import write_text
 

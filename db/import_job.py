@@ -11,8 +11,9 @@ from db.enums import ImportState
 from db.errors import EveryTurnError
 from db.formats import Source
 from db.hub import fetch_rows
+from db.import_reading import SourceFile, parts, patient, stage
 from db.import_report import Reading
-from db.importing import SourceFile, parts, patient, rehearse, stage, store
+from db.importing import rehearse, store
 from db.records import HubSet, Import, ImportFile
 from db.settings import Settings
 

@@ -13,6 +13,7 @@ from db.formats.alpaca import ALPACA
 from db.formats.argilla import ARGILLA
 from db.formats.chatgpt import CHATGPT
 from db.formats.completions import COMPLETIONS
+from db.formats.csv_rows import guard
 from db.formats.detecting import Detection, SeenScores, detect_among
 from db.formats.encoding_names import ENCODINGS, encoding_name, encoding_title
 from db.formats.format import Format
@@ -60,6 +61,7 @@ __all__ = [
     "detect",
     "encoding_name",
     "encoding_title",
+    "guard",
     "is_zip",
     "issue_words",
     "parse",

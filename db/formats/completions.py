@@ -19,11 +19,12 @@ from db.formats.openai import write_message
 from db.formats.prompts import PROMPT_KEYS, has_prompt, parse_prompt, parse_reply
 from db.formats.replies import scored_replies
 from db.formats.result import Notes, share
+from db.formats.tools import parse_tools, tools_text_field
 from db.records import Conversation
 from db.text import clean_json
 
 _SCORES = ("score", "reward", "rating", "stars")
-_KEYS = frozenset({*PROMPT_KEYS, *_SCORES, "system", "title", "id", "completion"})
+_KEYS = frozenset({*PROMPT_KEYS, *_SCORES, "system", "tools", "title", "id", "completion"})
 
 
 def _confidence(rows: Sequence[object]) -> float:
@@ -44,7 +45,12 @@ def _parse_row(row: object, notes: Notes) -> Iterator[Draft]:
     reply = parse_reply(required(data, "completion", ""), "completion", notes)
     raws = tuple(RawScore(name=key, value=data[key], field=key) for key in _SCORES if key in data)
     pieces = [*parse_prompt(data, notes), *reply[:-1], replace(reply[-1], scores=raws)]
-    yield draft(pieces, path="completion", title=optional_text(data, "title", ""))
+    yield draft(
+        pieces,
+        path="completion",
+        tools=parse_tools(data),
+        title=optional_text(data, "title", ""),
+    )
 
 
 def rows(conversations: Iterable[Conversation]) -> Iterator[str]:
@@ -54,6 +60,7 @@ def rows(conversations: Iterable[Conversation]) -> Iterator[str]:
             "prompt": reply.prompt(),
             "completion": [write_message(reply.message)],
             "score": reply.score,
+            **tools_text_field(reply.conversation.tools),
         }
         yield json.dumps(clean_json(row), ensure_ascii=False, allow_nan=False)
 
@@ -63,7 +70,8 @@ COMPLETIONS = Format(
     title="Scored completions",
     about=(
         "`prompt` or `messages`, a `completion` (text or messages), and a number: `score`, "
-        "`reward`, `rating` or `stars`. It becomes the score of the last turn."
+        "`reward`, `rating` or `stars`. It becomes the score of the last turn. "
+        "`tools` may stand beside them."
     ),
     example='{"prompt": "Name a colour.", "completion": "Blue.", "score": 0.9}\n',
     confidence=_confidence,

@@ -131,13 +131,16 @@ def short_score(data: JsonObject, role: Role, path: str) -> tuple[RawScore, ...]
     return (RawScore(name="score", value=data["score"], field=field),)
 
 
-def group_key(messages: Iterable[Message], system: str = "") -> str:
+def group_key(messages: Iterable[Message], tools: tuple[JsonObject, ...] = ()) -> str:
     """Return the key of the group of all conversations that begin like this.
 
-    It depends on the words alone, so that the same prompt has the same key in every file.
+    It depends on the words and the tools alone, so that the same prompt has the same key in every
+    file.
     """
-    said: list[object] = [clean(system)]
+    said: list[object] = [""]
     said += [[m.role.value, clean(m.content), clean_json(m.tool_calls)] for m in messages]
+    if tools:
+        said.append({"tools": clean_json(tools)})
     text = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

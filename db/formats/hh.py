@@ -11,7 +11,10 @@ from db.formats.prompts import is_transcript
 from db.formats.result import Notes, share
 
 _KEYS = frozenset(
-    {"prompt", "system", "title", "id", "chosen", "rejected", "score_chosen", "score_rejected"}
+    {
+        *("prompt", "system", "tools", "title", "id"),
+        *("chosen", "rejected", "score_chosen", "score_rejected"),
+    }
 )
 
 

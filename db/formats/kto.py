@@ -20,13 +20,14 @@ from db.formats.prompts import PROMPT_KEYS, has_prompt, parse_prompt, parse_repl
 from db.formats.replies import scored_replies
 from db.formats.result import Notes, share
 from db.formats.scales import Scale, ScaleKind
+from db.formats.tools import parse_tools, tools_text_field
 from db.records import Conversation
 from db.text import clean_json
 
 GOOD_FROM = 0.5
 """A reply whose mean score is at least this is written as good."""
 
-_KEYS = frozenset({*PROMPT_KEYS, "system", "title", "id", "completion", "label"})
+_KEYS = frozenset({*PROMPT_KEYS, "system", "tools", "title", "id", "completion", "label"})
 
 
 def _confidence(rows: Sequence[object]) -> float:
@@ -43,7 +44,12 @@ def _parse_row(row: object, notes: Notes) -> Iterator[Draft]:
     reply = parse_reply(required(data, "completion", ""), "completion", notes)
     raw = RawScore(name="label", value=data.get("label"), field="label")
     pieces = [*parse_prompt(data, notes), *reply[:-1], replace(reply[-1], scores=(raw,))]
-    yield draft(pieces, path="completion", title=optional_text(data, "title", ""))
+    yield draft(
+        pieces,
+        path="completion",
+        tools=parse_tools(data),
+        title=optional_text(data, "title", ""),
+    )
 
 
 def rows(conversations: Iterable[Conversation]) -> Iterator[str]:
@@ -53,6 +59,7 @@ def rows(conversations: Iterable[Conversation]) -> Iterator[str]:
             "prompt": reply.prompt(),
             "completion": [write_message(reply.message)],
             "label": reply.score >= GOOD_FROM,
+            **tools_text_field(reply.conversation.tools),
         }
         yield json.dumps(clean_json(row), ensure_ascii=False, allow_nan=False)
 
@@ -62,7 +69,7 @@ KTO = Format(
     title="Thumbs up and down (KTO)",
     about=(
         "`prompt` or `messages`, a `completion` (text or messages) and a boolean `label`, which "
-        "becomes the score of the last turn: 1 or 0."
+        "becomes the score of the last turn: 1 or 0. `tools` may stand beside them."
     ),
     example='{"prompt": "Name a colour.", "completion": "Blue.", "label": true}\n',
     confidence=_confidence,

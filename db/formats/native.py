@@ -263,7 +263,8 @@ NATIVE = Format(
     about=(
         "EveryTurn's own form, and the only one that loses nothing. Just `messages` is needed. A "
         'score without `rater` belongs to the rater "imported", and `"score": 0.5` in a reply is '
-        "short for one of those. `tools` are the functions that the assistant may call. `group` is shared by conversations that answer the same prompt. "
+        "short for one of those. `tools` are the functions that the assistant may call. `group` is "
+        "shared by conversations that answer the same prompt. "
         "Replies that a model sampled carry `model`, `token_ids`, `logprobs` and, as far as it is known, "
         "`sampling` (temperature and the like). Scores are read as they are, from -1 to 1; a row with any other value is skipped."
     ),

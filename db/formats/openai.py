@@ -84,9 +84,11 @@ OPENAI = Format(
     name="openai",
     title="OpenAI messages",
     about=(
-        "Chat messages. A leading `system` or `developer` message becomes the system prompt. "
+        "Chat messages. A leading `system` or `developer` message becomes the system prompt, a later "
+        "one stays where it stands; the export calls both `system`. "
         "Content is text, a list of text parts (they are joined), or null beside `tool_calls`; "
-        "pictures and sound are refused. Tool calls, tool messages and `tools`, the functions that could be called, are kept. A reply may carry "
+        "pictures and sound are refused. Tool calls, tool messages and `tools`, the functions that "
+        "could be called, are kept. A reply may carry "
         '`"score": 0.5`, a score by the rater "imported"; null, or no `score`, is none.'
     ),
     example=(

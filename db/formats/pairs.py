@@ -8,6 +8,7 @@ from db.formats.fields import JsonObject, optional_text
 from db.formats.prompts import common_length, parse_prompt, parse_reply
 from db.formats.result import Notes
 from db.formats.scales import Scale, ScaleKind
+from db.formats.tools import parse_tools
 
 PREFERENCE = Scale(name="preference", kind=ScaleKind.YES_NO, to_low=0.0, to_high=1.0)
 """How it is read which of two replies was preferred."""
@@ -30,7 +31,7 @@ def parse_pair(data: JsonObject, notes: Notes) -> Iterator[Draft]:
         notes.flag("rejected", "both replies are the same: it was left unscored", "Check the row.")
         yield _side(data, [*prompt, *sides[0][shared:]], "")
         return
-    group = group_key(piece.message for piece in prompt)
+    group = group_key((piece.message for piece in prompt), parse_tools(data))
     for name, side in zip(SIDES, sides, strict=True):
         pieces = [*prompt, *side[shared:]]
         last = replace(pieces[-1], scores=(*pieces[-1].scores, _raw(data, name)))
@@ -38,7 +39,13 @@ def parse_pair(data: JsonObject, notes: Notes) -> Iterator[Draft]:
 
 
 def _side(data: JsonObject, pieces: Sequence[Piece], group: str) -> Draft:
-    return draft(pieces, path="chosen", title=optional_text(data, "title", ""), group=group)
+    return draft(
+        pieces,
+        path="chosen",
+        tools=parse_tools(data),
+        title=optional_text(data, "title", ""),
+        group=group,
+    )
 
 
 def _without(prompt: Sequence[Piece], side: list[Piece]) -> list[Piece]:

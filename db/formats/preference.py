@@ -12,11 +12,16 @@ from db.formats.pairs import PREFERENCE, parse_pair
 from db.formats.prompts import PROMPT_KEYS, has_prompt, is_transcript
 from db.formats.replies import scored_replies
 from db.formats.result import Notes, share
+from db.formats.tools import tools_text_field
 from db.records import Conversation
 from db.text import clean_json
 
 _KEYS = frozenset(
-    {*PROMPT_KEYS, "system", "title", "id", "chosen", "rejected", "score_chosen", "score_rejected"}
+    {
+        *PROMPT_KEYS,
+        *("system", "tools", "title", "id"),
+        *("chosen", "rejected", "score_chosen", "score_rejected"),
+    }
 )
 
 
@@ -60,6 +65,7 @@ def rows(conversations: Iterable[Conversation]) -> Iterator[str]:
                         "rejected": [write_message(worse.message)],
                         "score_chosen": better.score,
                         "score_rejected": worse.score,
+                        **tools_text_field(better.conversation.tools),
                     }
                     yield json.dumps(clean_json(row), ensure_ascii=False, allow_nan=False)
 
@@ -71,7 +77,8 @@ PREFERENCE_PAIRS = Format(
         "A prompt (`prompt` or `messages`, as text or as messages) with a `chosen` and a "
         "`rejected` reply. A row becomes two conversations in one group; the last turn is scored "
         "1 where it was chosen and 0 where it was rejected, or by `score_chosen` and "
-        "`score_rejected` if they are there. Scores that contradict the choice are left out."
+        "`score_rejected` if they are there. Scores that contradict the choice are left out. "
+        "`tools` may stand beside them."
     ),
     example=(
         '{"prompt": [{"role": "user", "content": "Name a colour."}], '

@@ -19,7 +19,7 @@ class ScoredReply:
     Attributes:
         index: Its place among the conversation's messages.
         score: The mean over its raters.
-        prompt_hash: A hash of all that was said before.
+        prompt_hash: A hash of all that was said before, and of the tools.
     """
 
     conversation: Conversation
@@ -47,7 +47,8 @@ def scored_replies(conversations: Iterable[Conversation]) -> Iterator[ScoredRepl
     """
     seen: set[bytes] = set()
     for conversation in conversations:
-        digest = hashlib.sha256(json.dumps(clean_json(conversation.system)).encode())
+        opening = clean_json([conversation.system, conversation.tools])
+        digest = hashlib.sha256(json.dumps(opening, sort_keys=True).encode())
         for index, message in enumerate(conversation.messages):
             prompt_hash = digest.digest()
             said = json.dumps(clean_json(write_message(message)), sort_keys=True)

@@ -19,7 +19,7 @@ from db.formats.fields import (
 from db.formats.format import Format, each_row
 from db.formats.messages import MESSAGE_KEYS, make_message
 from db.formats.result import Notes, share
-from db.formats.tools import parse_tools
+from db.formats.tools import parse_tools, tools_text_field
 from db.records import Conversation, Message
 from db.text import clean_json
 
@@ -82,8 +82,7 @@ def write_row(conversation: Conversation) -> str:
     row["conversations"] = [
         entry for message in conversation.messages for entry in _write_message(message)
     ]
-    if conversation.tools:  # as JSON text, which is how the readers of this format know them
-        row["tools"] = json.dumps(list(conversation.tools), ensure_ascii=False, allow_nan=False)
+    row |= tools_text_field(conversation.tools)
     return json.dumps(clean_json(row), ensure_ascii=False, allow_nan=False)
 
 
@@ -101,8 +100,8 @@ SHAREGPT = Format(
     title="ShareGPT",
     about=(
         "`from` and `value`, or `role` and `content`, under `conversations`; `system` and `tools` "
-        'may stand beside it. A bare list of messages, and `{"data": [...]}` around the rows, will do as '
-        "well. A `function_call` becomes a tool call, an `observation` its answer."
+        'may stand beside it. A bare list of messages, and `{"data": [...]}` around the rows, will '
+        "do as well. A `function_call` becomes a tool call, an `observation` its answer."
     ),
     example=(
         '{"conversations": [{"from": "human", "value": "Hello"}, {"from": "gpt", "value": "Hi!"}]}\n'

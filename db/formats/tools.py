@@ -1,5 +1,6 @@
 """The functions that a conversation's assistant may call, as a field of a row."""
 
+import json
 from typing import Any
 
 from db.formats.fields import JsonObject, as_list, as_object
@@ -22,3 +23,8 @@ def parse_tools(data: JsonObject) -> tuple[JsonObject, ...]:
 def tools_field(tools: tuple[JsonObject, ...]) -> dict[str, Any]:
     """Return the field of a row that holds the tools; without any there is none."""
     return {"tools": list(tools)} if tools else {}
+
+
+def tools_text_field(tools: tuple[JsonObject, ...]) -> dict[str, str]:
+    """Return the same as JSON text: readers that want one type a column, like TRL, take it so."""
+    return {"tools": json.dumps(list(tools), ensure_ascii=False, allow_nan=False)} if tools else {}

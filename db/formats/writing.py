@@ -104,7 +104,8 @@ WRITERS: dict[str, Writer] = {
             name="kto",
             title="Thumbs up and down (TRL's KTO)",
             about="A line for each scored reply: `prompt`, `completion`, `label`. The label is true "
-            f"where the raters' mean is at least {kto.GOOD_FROM:g}.",
+            f"where the raters' mean is at least {kto.GOOD_FROM:g}. `tools`, where there are any, as "
+            "JSON text.",
             suffix=".jsonl",
             media_type=_JSON_LINES,
             write=_lines(kto.rows),
@@ -114,7 +115,8 @@ WRITERS: dict[str, Writer] = {
             title="Preference pairs (TRL's DPO and reward trainers)",
             about="A line for each two replies to the same prompt of which one is scored higher: "
             "`prompt`, `chosen`, `rejected`, `score_chosen`, `score_rejected`. The replies are "
-            "those of branches, groups and conversations that happen to begin with the same words.",
+            "those of branches, groups and conversations that happen to begin with the same words. "
+            "`tools`, where there are any, as JSON text.",
             suffix=".jsonl",
             media_type=_JSON_LINES,
             write=_lines(preference.rows),
@@ -122,7 +124,8 @@ WRITERS: dict[str, Writer] = {
         Writer(
             name="completions",
             title="Scored completions (TRL's SFT and others)",
-            about="A line for each scored reply: `prompt`, `completion`, `score` (the raters' mean).",
+            about="A line for each scored reply: `prompt`, `completion`, `score` (the raters' mean). "
+            "`tools`, where there are any, as JSON text.",
             suffix=".jsonl",
             media_type=_JSON_LINES,
             write=_lines(completions.rows),

@@ -21,6 +21,7 @@ STORED = Conversation(
     id=3,
     title="Greeting",
     source="import:a.jsonl",
+    tools=({"type": "function", "function": {"name": "greet"}},),
     messages=(Message(id=6, role=Role.USER, content="Hi"), SAMPLED),
 )
 

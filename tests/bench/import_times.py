@@ -15,7 +15,8 @@ from sqlalchemy import create_engine, insert
 
 from db.engine import Database, open_database
 from db.formats import Source
-from db.importing import SourceFile, import_files
+from db.import_reading import SourceFile
+from db.importing import import_files
 from db.models import ConversationTable, MessageTable, ScoreTable, now
 from db.records import ImportFile
 from db.settings import Settings

@@ -1,6 +1,7 @@
 """`python -m db`: exit codes, one readable line for each failure, never a traceback."""
 
 import errno
+import gzip
 import json
 import os
 import sqlite3
@@ -11,6 +12,8 @@ from pathlib import Path
 from threading import Event
 from typing import BinaryIO
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from db import commands, queries
@@ -95,6 +98,23 @@ def test_failures_are_explained_in_one_line(
     assert words in errors
     if code == 1:
         assert errors.startswith("error: ") and errors.count("\n") == 1
+
+
+def test_packed_tables_come_in_by_path_and_files_together(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist([{"prompt": "a", "answer": "b", "reward": 0.5}]), table)
+    parquet, csv = tmp_path / "one.parquet.gz", tmp_path / "two.csv.gz"
+    parquet.write_bytes(gzip.compress(table.getvalue().to_pybytes()))
+    csv.write_bytes(gzip.compress(b"prompt,answer,reward\na,b,0.5\nc,d,\n"))
+    assert main(["import", str(parquet), str(csv), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["format"], report["conversations"]) == ("csv", 2)
+    assert (report["scores"], report["duplicates"]) == (1, 1)
+    assert sorted(queries.all_sources(open_database(settings))) == [
+        "import:one.parquet.gz", "import:two.csv.gz"
+    ]  # fmt: skip
 
 
 def test_a_dry_run_in_words(

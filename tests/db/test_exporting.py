@@ -26,6 +26,7 @@ RICH = Conversation(
     system="be kind",
     source="typed",
     group="prompt-1",
+    tools=({"type": "function", "function": {"name": "f", "parameters": {"n": [2**70, None]}}},),
     tags=("a", "ü"),
     created_at=AT,
     updated_at=AT,

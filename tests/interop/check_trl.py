@@ -4,6 +4,7 @@ Not part of the test suite, because it needs packages that nothing else does: `m
 """
 
 import io
+import json
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -39,10 +40,18 @@ def ask(text: str) -> Message:
 
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"order": 7}'}}
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "find",
+        "description": "Finds an order.",
+        "parameters": {"type": "object", "properties": {"order": {"type": "integer"}}},
+    },
+}
 
 
 def talks() -> list[Conversation]:
-    """Branches of two prompts, one of them with a system prompt and a tool call."""
+    """Branches of two prompts, one of them with a system prompt, a tool and its call."""
     begun = (
         ask("Where is my order?"),
         reply("", tool_calls=(CALL,)),
@@ -54,7 +63,7 @@ def talks() -> list[Conversation]:
             for text, value in (("Paris.", 1.0), ("I am sorry.", 0.25), ("No.", -1.0))
         ),
         *(
-            Conversation(system="Be brief.", messages=(*begun, reply(text, value)))
+            Conversation(system="Be brief.", tools=(TOOL,), messages=(*begun, reply(text, value)))
             for text, value in (("Your neighbour has it.", 0.9), ("Let me look.", 0.1))
         ),
     ]
@@ -104,6 +113,7 @@ def common(folder: Path) -> dict[str, Any]:
 def test_kto_takes_the_kto_export(model_folder: Path, tmp_path: Path) -> None:
     data = exported("kto", tmp_path)
     assert data["label"] == [True, False, False, True, False]
+    assert data["tools"] == [None, None, None, *[json.dumps([TOOL])] * 2]
     trained_one_batch(
         KTOTrainer(
             model=AutoModelForCausalLM.from_pretrained(model_folder),

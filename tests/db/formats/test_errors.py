@@ -71,6 +71,8 @@ BAD_ROWS = [
     ("native", row_with(role="assistant", content="x", score=float("nan")), "messages[1].score", "not finite"),
     ("native", row_with(role="assistant", content="x", score=1, scores=[{"value": 0}]), "messages[1].score", "scores it twice"),
     ("sharegpt", '{"conversations": [{"from": "gpt", "value": "a", "score": -2}]}', "conversations[0].score", "outside"),
+    ("openai", json.dumps({**GOOD, "tools": {}}), "tools", "an object stands where a list"),
+    ("openai", json.dumps({**GOOD, "tools": [{}, "look"]}), "tools[1]", "text stands where an object"),
     ("openai", '{"messages": []}', "messages", "there is no message"),
     ("openai", '{"messages": [{"role": "system", "content": "s"}]}', "messages", "there is no message"),
     ("openai", '{"messages": {"role": "user"}}', "messages", "an object stands where a list"),

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from db.enums import Role
-from db.formats import FORMATS, Scale, ScaleKind, ScoreRule, ScoreTarget
+from db.formats import FORMATS, Scale, ScaleKind, ScoreRule, ScoreTarget, write
 from db.formats.draft import group_key
 from db.records import Conversation, IssueOutcome, Message, Score
 from tests.db.formats.reading import clean, found, lines, outcomes_of, said, taken
@@ -50,6 +50,47 @@ def test_openai_with_tools_parts_developer_and_null_content() -> None:
     assert conversation.messages[2].tool_calls == (CALL,)
     assert conversation.messages[3].tool_call_id == "c1"
     assert len(conversation.assistant_messages) == 2  # what can be scored
+
+
+TOOLS = ({"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}},)
+
+
+@pytest.mark.parametrize("tools", [list(TOOLS), json.dumps(TOOLS)])
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": [{"role": "assistant", "content": "Blue."}]},
+        {"title": "t", "messages": [{"role": "assistant", "content": "Blue."}]},
+        {"conversations": [{"from": "gpt", "value": "Blue."}]},
+        {"prompt": COLOUR, "chosen": "Blue.", "rejected": "No."},
+        {"prompt": COLOUR, "completion": "Blue.", "label": True},
+        {"prompt": COLOUR, "completion": "Blue.", "score": 1},
+    ],
+)
+def test_tools_beside_what_was_said_are_kept(row: dict[str, object], tools: object) -> None:
+    found_tools = [conversation.tools for conversation in clean(lines({**row, "tools": tools}))]
+    assert found_tools in ([TOOLS], [TOOLS] * 2)
+    bare, *_ = clean(lines({**row, "tools": "" if isinstance(tools, str) else None}))
+    assert bare.tools == ()
+
+
+def test_other_tools_make_another_prompt() -> None:
+    row = {"prompt": COLOUR, "chosen": "Blue.", "rejected": "No."}
+    groups = [c.group for c in clean(lines(row, {**row, "tools": list(TOOLS)}))]
+    assert groups[0] == groups[1] != groups[2] == groups[3]
+
+
+def test_a_later_developer_message_is_a_system_message_where_it_stands() -> None:
+    said_by = ["developer", "user", "developer", "assistant"]
+    data = lines({"messages": [{"role": role, "content": role[0]} for role in said_by]})
+    (conversation,) = clean(data)
+    assert conversation.system == "d"
+    assert said(conversation) == [("user", "u"), ("system", "d"), ("assistant", "a")]
+    row = json.loads(write([conversation], "openai"))
+    assert [message["role"] for message in row["messages"]] == [
+        "system", "user", "system", "assistant"
+    ]  # fmt: skip
+    assert clean(lines(row)) == [conversation]
 
 
 def test_alpaca_with_input_system_and_history() -> None:

@@ -102,7 +102,7 @@ def replies(draw: st.DrawFn, values: st.SearchStrategy[float]) -> Conversation:
     before = draw(st.lists(spoken(), min_size=1, max_size=3))
     score = Score(rater=IMPORTED_RATER, value=draw(values))
     reply = Message(role=Role.ASSISTANT, content=draw(storable), scores=(score,))
-    conversation = Conversation(messages=(*before, reply), system=draw(storable))
+    conversation = Conversation(messages=(*before, reply), system=draw(storable), tools=draw(tools))
     if not conversation.system and before[0].role is Role.SYSTEM:
         return replace(conversation, system="s")
     return conversation
@@ -132,7 +132,7 @@ def test_preference_pairs_carry_both_replies_and_scores(
     )
     worse = replace(better, messages=(*better.messages[:-1], reply))
     system = [Message(role=Role.SYSTEM, content=better.system)] if better.system else []
-    key = group_key([*system, *better.messages[:-1]])
+    key = group_key([*system, *better.messages[:-1]], better.tools)
     expected = [replace(better, group=key), replace(worse, group=key)]
     assert read_back(written([worse, better], "preference"), "preference") == expected
 
@@ -187,8 +187,11 @@ FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1", "'=1", "'
 @pytest.mark.parametrize("text", FORMULAS)
 def test_no_cell_of_the_csv_export_is_a_formula(text: str) -> None:
     score = Score(rater=text, value=-0.5, note=text)
-    message = Message(role=Role.ASSISTANT, content=text, scores=(score,))
-    original = Conversation(title=text, group=text, messages=(message,))
+    said = (
+        Message(role=Role.ASSISTANT, content=text, scores=(score,)),
+        Message(role=Role.TOOL, content=text, tool_call_id=text),
+    )
+    original = Conversation(title=text, group=text, system=text, messages=said)
     data = written([original], "csv")
     for record in csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")):
         for cell in record:

@@ -14,7 +14,8 @@ import pytest
 from db.engine import Database
 from db.errors import DataError
 from db.formats import Parsed, Source, read, source, write_to, zip_files
-from db.importing import SourceFile, import_files
+from db.import_reading import SourceFile
+from db.importing import import_files
 from db.records import ImportFile
 from tests.db.building import scored_talk
 from tests.db.formats.reading import lines
