@@ -5,6 +5,7 @@ import streamlit as st
 from app import data
 from app.analysis import Agreement
 from app.components.agreement_charts import coverage_chart
+from app.components.cells import text_cells
 from app.components.format import score_text, shortened
 from app.components.run_charts import show_chart
 from db.records.agreement import SharedTurn
@@ -14,7 +15,7 @@ def choose_turn(rows: list[SharedTurn]) -> SharedTurn:
     """Show the turns; return the chosen one, the first where none is."""
     any_decided = any(row.adjudicated is not None for row in rows)
     picked = st.dataframe(
-        [
+        text_cells(
             {
                 "Conversation": row.title or f"Conversation {row.conversation_id}",
                 "Turn": row.turn + 1,
@@ -25,7 +26,7 @@ def choose_turn(rows: list[SharedTurn]) -> SharedTurn:
                 **({"Decided": row.adjudicated} if any_decided else {}),
             }
             for row in rows
-        ],
+        ),
         hide_index=True,
         column_config={
             "Conversation": st.column_config.TextColumn(width=150),
@@ -54,7 +55,7 @@ def show_pairs(found: Agreement) -> None:
     """Show each two raters beside each other, and how many people scored a turn."""
     left, right = st.columns(2)
     left.dataframe(
-        [
+        text_cells(
             {
                 "One": pair.first,
                 "Other": pair.second,
@@ -63,7 +64,7 @@ def show_pairs(found: Agreement) -> None:
                 "One is higher by": pair.higher,
             }
             for pair in found.pairs
-        ],
+        ),
         hide_index=True,
         column_config={
             "Mean distance": st.column_config.NumberColumn(format="%.2f"),

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app import address, auth, data, state
+from app.components.cells import text_cells
 from app.components.confirm import confirm_delete
 from app.components.errors import guarded
 from app.components.export_panel import render_export
@@ -87,7 +88,7 @@ def _filter(archived: bool) -> ConversationFilter:
 def _rows(rows: list[ConversationRow], *, with_means: bool) -> None:
     above = st.container()
     chosen = st.dataframe(
-        [
+        text_cells(
             {
                 "Title": row_title(row),
                 "Scored": f"{row.scored_turns} / {row.turns}",
@@ -98,7 +99,7 @@ def _rows(rows: list[ConversationRow], *, with_means: bool) -> None:
                 "Updated": row.updated_at,
             }
             for row in rows
-        ],
+        ),
         hide_index=True,
         column_config={
             "Scored": st.column_config.TextColumn(
@@ -166,7 +167,6 @@ def archive(ids: list[int], archived: bool) -> None:
 
 @guarded
 def _tag(rows: list[ConversationRow], tag: str) -> None:
-    for row in rows:
-        data.write(commands.set_tags, [row.id], tuple(sorted({*row.tags, tag.strip()})))
+    data.write(commands.add_tags, [row.id for row in rows], (tag,))
     forget_selection()
     state.NOTICE.set(f"{counted(len(rows), 'conversation')} tagged.")

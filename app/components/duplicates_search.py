@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app import analysis, data, routes
+from app.components.cells import text_cells
 from app.components.conversation_table import archive
 from app.components.format import counted, plain, title_of
 from app.components.transcript import render_transcript
@@ -59,14 +60,14 @@ def _pairs(found: Search) -> None:
     )
     conversations = _conversations(shown)
     picked = st.dataframe(
-        [
+        text_cells(
             {
                 "Conversation": title_of(conversations[pair.second]),
                 "is like": title_of(conversations[pair.first]),
                 "Similarity": pair.similarity,
             }
             for pair in shown
-        ],
+        ),
         hide_index=True,
         column_config={
             "Similarity": st.column_config.ProgressColumn(

@@ -4,6 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from app import auth, data
+from app.components.cells import text_cell
 from app.components.format import counted, shortened
 from app.components.label_blind import hides_from
 from trainer.evaluating.reply_change import ReplyChange
@@ -22,9 +23,9 @@ def render_changes(changes: list[ReplyChange]) -> None:
     st.dataframe(
         pd.DataFrame(
             {
-                "conversation": [shortened(change.title) for change in changes],
+                "conversation": [text_cell(shortened(change.title)) for change in changes],
                 "turn": [change.turn + 1 for change in changes],
-                "reply": [shortened(change.text, 80) for change in changes],
+                "reply": [text_cell(shortened(change.text, 80)) for change in changes],
                 "score": [change.reward for change in changes],
                 "before": [change.before for change in changes],
                 "after": [change.after for change in changes],

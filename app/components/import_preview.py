@@ -1,4 +1,4 @@
-"""One file of an import: how it is read, which can be corrected, and its first conversations."""
+"""The files of an import: how each is read, which can be corrected, and its first conversations."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import streamlit as st
 
 from app import data, import_files, import_jobs, state
 from app.components.errors import guarded, shown
-from app.components.format import counted
+from app.components.format import counted, plain
 from app.components.import_rule import render_rule
 from app.components.transcript import render_transcript
 from db.formats import (
@@ -20,8 +20,28 @@ from db.formats import (
 )
 from db.records import Import, ImportFile
 
+_MOST_TABS = 6
+"""More files are chosen from a list, and only the chosen one is read and drawn."""
 
-def render_file(job: Import, index: int) -> None:
+
+def render_files(job: Import) -> None:
+    """Show each file: as the page, under a tab, or chosen from a list where there are many."""
+    if len(job.files) == 1:
+        _file(job, 0)
+    elif len(job.files) <= _MOST_TABS:
+        names = [plain(file.name) for file in job.files]
+        for index, tab in enumerate(st.tabs(names)):
+            with tab:
+                _file(job, index)
+    else:
+        names = [file.name for file in job.files]
+        chosen = st.selectbox(
+            "File", range(len(names)), format_func=names.__getitem__, key=f"file.{job.id}"
+        )
+        _file(job, chosen)
+
+
+def _file(job: Import, index: int) -> None:
     """Show format, encoding, mapping of scores and preview; what is changed is checked again."""
     _choices(job, index)
     with shown():

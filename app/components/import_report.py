@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from app.components.cells import text_cells
 from app.components.format import counted, plain
 from db.records import ImportIssue, ImportReport, IssueOutcome
 
@@ -47,15 +48,30 @@ def render_issues(report: ImportReport) -> None:
         issues.sort(key=lambda issue: order.index(issue.outcome))
         rows = sum(issue.count for issue in issues)
         st.markdown(f"**{counted(rows, 'row')} with a remark**")
-        lines = [_line(issue, several=several) for issue in issues]
-        texts = [{head: plain(cell) for head, cell in line.items()} for line in lines[:_READ]]
-        told = "What became of rows: outcome, row, field, reason and what to do"
+        read = [_remark(issue, several=several) for issue in issues[:_READ]]
+        texts = [{head: plain(cell) for head, cell in line.items()} for line in read]
+        told = "What became of rows: outcome, place, reason and what to do"
         st.table(texts, border="horizontal", hide_index=True, alt=told)
-        if len(lines) > _READ:
+        if len(issues) > _READ:
+            lines = [_line(issue, several=several) for issue in issues]
             with st.expander(f"All {counted(len(lines), 'remark')}"):
-                st.dataframe(lines, hide_index=True, alt=told)
+                st.dataframe(text_cells(lines), hide_index=True, alt=told)
     for words in in_words:
         st.caption(plain(words))
+
+
+def _remark(issue: ImportIssue, *, several: bool) -> dict[str, str]:
+    """Return a remark in few columns, so that a narrow page has room for them."""
+    rows = _rows(issue)
+    if issue.row:
+        rows = f"row {rows}" if issue.count == 1 else f"rows {rows}"
+    where = (issue.file if several else "", rows, issue.field)
+    return {
+        "Row was": _OUTCOMES[issue.outcome],
+        "Where": " · ".join(filter(None, where)),
+        "Reason": issue.reason,
+        "What to do": issue.remedy,
+    }
 
 
 def _line(issue: ImportIssue, *, several: bool) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app import auth, data
+from app.components.cells import text_cells
 from app.components.format import counted, exact_time
 from app.sign_in_ways import Ways, ways
 from db.records import Person
@@ -45,7 +46,7 @@ def _list(people: list[Person]) -> None:
         st.caption("Nobody has scored a turn yet, and nobody may sign in.")
         return
     st.dataframe(
-        [
+        text_cells(
             {
                 "Name": person.user.name,
                 "Role": person.user.role.value,
@@ -53,7 +54,7 @@ def _list(people: list[Person]) -> None:
                 "Scored turns": person.scores,
             }
             for person in people
-        ],
+        ),
         hide_index=True,
         alt=f"{counted(len(people), 'person', 'people')}: name, role, whether they may sign in, "
         "and how many turns they have scored",
@@ -67,7 +68,7 @@ def _refusals() -> None:
         st.caption("Nobody has tried what they may not do, or signed in with a wrong password.")
         return
     st.dataframe(
-        [
+        text_cells(
             {
                 "When": exact_time(refusal.at),
                 "Who": refusal.name,
@@ -75,7 +76,7 @@ def _refusals() -> None:
                 "Refused because": refusal.reason,
             }
             for refusal in refusals
-        ],
+        ),
         hide_index=True,
         alt=f"The latest {counted(len(refusals), 'refused attempt')}: when, who, what and why",
     )

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app import auth, data, state
+from app.components.cells import text_cells
 from app.components.errors import guarded
 from app.components.format import counted
 from db import commands
@@ -74,7 +75,7 @@ def render_sharing_out() -> None:
     loads = data.workloads()
     if loads:
         st.dataframe(
-            [
+            text_cells(
                 {
                     "Rater": load.rater,
                     "Conversations": load.assigned,
@@ -82,7 +83,7 @@ def render_sharing_out() -> None:
                     "Progress": load.handled / load.assigned,
                 }
                 for load in loads
-            ],
+            ),
             hide_index=True,
             column_config={
                 "Handled": st.column_config.NumberColumn(help="Marked done, skipped or flagged"),

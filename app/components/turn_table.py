@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
+from app.components.cells import text_cell
 from app.components.format import shortened
 from app.components.palette import NEGATIVE, POSITIVE, translucent
 from trainer.preview import TurnPreview
@@ -78,9 +79,9 @@ def turn_frame(
         count = tokens.get(place, (None, None))[0]
         rows.append(
             {
-                "conversation": turn.title,
+                "conversation": text_cell(turn.title),
                 "turn": turn.turn + 1,
-                "reply": shortened(replies.get(place, ""), 90),
+                "reply": text_cell(shortened(replies.get(place, ""), 90)),
                 "tokens": count,
                 "reward": turn.reward,
                 "return": turn.return_,

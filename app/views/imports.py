@@ -8,7 +8,7 @@ from app import address, auth, data, import_jobs, routes
 from app.components.errors import guarded, show_error, show_failure
 from app.components.format import ago, counted, plain
 from app.components.import_list import confirm_undo, render_imports
-from app.components.import_preview import render_file
+from app.components.import_preview import render_files
 from app.components.import_progress import render_progress
 from app.components.import_report import render_figures, render_issues
 from app.components.import_upload import render_upload
@@ -91,7 +91,7 @@ def _checked(job: Import) -> None:
         )
         st.button("Discard", on_click=_discard, args=(job.id,))
     render_issues(report)
-    _files(job)
+    render_files(job)
 
 
 def _offer(conversations: int, scores: int) -> str:
@@ -108,17 +108,7 @@ def _stopped(job: Import) -> None:
     with st.container(horizontal=True):
         st.button("Check again", type="primary", on_click=_check, args=(job,), key="again")
         st.button("Discard", on_click=_discard, args=(job.id,))
-    _files(job)
-
-
-def _files(job: Import) -> None:
-    if len(job.files) == 1:
-        render_file(job, 0)
-        return
-    names = [plain(file.name) for file in job.files]
-    for index, tab in enumerate(st.tabs(names)):
-        with tab:
-            render_file(job, index)
+    render_files(job)
 
 
 def _done(job: Import) -> None:

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app import analysis, routes
+from app.components.cells import text_cells
 from app.components.duplicates_search import render_duplicates
 from app.components.errors import show_failure
 from app.components.format import counted, score_text
@@ -51,9 +52,10 @@ def _figures(found: Insight) -> None:
     first, second, third = st.columns(3)
     first.metric("Turns without a score", f"{turns - scored:,}", border=True)
     first.caption(f"of {counted(turns, 'turn')}, {(turns - scored) / turns:.0%}")
-    second.metric("Conversations scored in full", f"{found.conversations.fully:,}", border=True)
+    second.metric("Scored in full", f"{found.conversations.fully:,}", border=True)
     second.caption(
-        f"{found.conversations.partly:,} in part, {found.conversations.none:,} not at all"
+        f"conversations; {found.conversations.partly:,} in part, "
+        f"{found.conversations.none:,} not at all"
     )
     third.metric("Mean score", score_text(mean), border=True)
     third.caption(f"over {counted(scored, 'scored turn')}, each as the mean of its raters")
@@ -75,7 +77,7 @@ def _tables(found: Insight) -> None:
     two = st.column_config.NumberColumn(format="%.2f")
     left, middle, right = st.columns(3)
     left.dataframe(
-        [
+        text_cells(
             {
                 "Tag": row.tag or NO_TAG,
                 "Conversations": row.conversations,
@@ -84,13 +86,13 @@ def _tables(found: Insight) -> None:
                 "Mean": row.mean,
             }
             for row in found.tags
-        ],
+        ),
         hide_index=True,
         column_config={"Mean": two},
         alt="Mean score by tag.",
     )
     middle.dataframe(
-        [
+        text_cells(
             {
                 "Rater": row.rater,
                 "Scores": row.scores,
@@ -98,13 +100,13 @@ def _tables(found: Insight) -> None:
                 "Standard deviation": row.deviation,
             }
             for row in found.raters
-        ],
+        ),
         hide_index=True,
         column_config={"Mean": two, "Standard deviation": two},
         alt="Mean score by rater.",
     )
     right.dataframe(
-        [
+        text_cells(
             {
                 "Turn": row.turn + 1,
                 "Turns": row.turns,
@@ -112,7 +114,7 @@ def _tables(found: Insight) -> None:
                 "Mean": row.mean,
             }
             for row in found.positions
-        ],
+        ),
         hide_index=True,
         column_config={"Mean": two},
         alt="Mean score by turn.",

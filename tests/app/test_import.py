@@ -68,7 +68,10 @@ def test_a_dropped_file_is_checked_and_nothing_is_stored_before_it_is_asked_for(
     assert app.query_params["import"] == "1"
     assert [metric.value for metric in app.metric] == ["2", "4", "1", "0", "1"]
     assert "HelpSteer" in texts(app)
-    assert list(app.table[0].value["Rows"]) == ["3", "2"]
+    assert list(app.table[0].value["Where"]) == [
+        plain("row 3 · response"),
+        plain("row 2 · helpfulness"),
+    ]
     assert queries.overview(database).conversations == 0
     press(app, "Import 2 conversations")
     assert not app.exception
@@ -135,8 +138,22 @@ def test_several_files_are_one_import_that_names_them(
     app = open_page(routes.IMPORTS, **{"import": receive(database, user, GRADES, GRADES)})
     assert not app.exception
     assert [tab.label for tab in app.tabs] == [plain("part-0.jsonl"), plain("part-1.jsonl")]
-    assert set(app.table[0].value["File"]) == {plain("part-0.jsonl"), plain("part-1.jsonl")}
+    files = {place.split(" · ")[0] for place in app.table[0].value["Where"]}
+    assert files == {plain("part-0.jsonl"), plain("part-1.jsonl")}
     assert [metric.value for metric in app.metric] == ["2", "4", "1", "2", "2"]
+
+
+def test_of_many_files_the_chosen_one_is_shown(
+    open_page: OpenPage, database: Database, user: User
+) -> None:
+    talks = [GRADES.replace("parcel", f"parcel {number}") for number in range(7)]
+    import_id = receive(database, user, *talks)
+    app = open_page(routes.IMPORTS, **{"import": import_id})
+    assert (len(app.tabs), len(app.code)) == (0, 1)
+    assert "parcel 0" in app.code[0].value
+    app.selectbox(key=f"file.{import_id}").set_value(6).run()
+    assert not app.exception
+    assert "parcel 6" in app.code[0].value
 
 
 def test_a_file_of_no_known_format_is_explained_and_can_be_discarded(
