@@ -36,7 +36,7 @@ class Asker:
             ContextError, ChatTemplateError: if the model cannot be asked this.
             EveryTurnError: whatever else keeps the model from answering.
         """
-        prompt = self._model.prompt(question.messages)
+        prompt = self._model.prompt(question.messages, question.tools)
         room = self._model.context_tokens - len(prompt)
         events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._model.scheduler.submit(

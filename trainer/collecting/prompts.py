@@ -82,6 +82,8 @@ def from_conversations(
                 replace(message, id=None, scores=(), adjudicated=None)
                 for message in conversation.messages[: place + 1]
             )
-            prompt = Conversation(messages=said, system=conversation.system)
+            prompt = Conversation(
+                messages=said, system=conversation.system, tools=conversation.tools
+            )
             found.setdefault(content_hash(prompt), prompt)
     return list(found.values())

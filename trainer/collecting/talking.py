@@ -33,12 +33,14 @@ class Question:
         messages: As chat templates take them.
         count: How many replies are wanted.
         seed: Fixes the dice.
+        tools: The functions that it may call.
     """
 
     name: str
     messages: list[dict[str, Any]]
     count: int
     seed: int
+    tools: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,11 @@ def talk(
     plan = collection.plan
     seed = _seed(plan, number, 0, 0)
     question = Question(
-        name=answerer(plan), messages=chat_messages(prompt), count=plan.replies, seed=seed
+        name=answerer(plan),
+        messages=chat_messages(prompt),
+        count=plan.replies,
+        seed=seed,
+        tools=prompt.tools,
     )
     firsts = ask(question)
     told(len(firsts))
@@ -125,8 +131,14 @@ def _go_on(
                 break
             asked = replace(conversation, messages=(*conversation.messages, said))
             seed = _seed(plan, *place, turn)
-            messages = chat_messages(asked)
-            (reply,) = ask(Question(name=answerer(plan), messages=messages, count=1, seed=seed))
+            question = Question(
+                name=answerer(plan),
+                messages=chat_messages(asked),
+                count=1,
+                seed=seed,
+                tools=asked.tools,
+            )
+            (reply,) = ask(question)
         except (ChatTemplateError, BadDataError):
             break
         told(1)

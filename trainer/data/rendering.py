@@ -106,13 +106,18 @@ def chat_messages(conversation: Conversation) -> list[dict[str, Any]]:
 
 
 def render_prompt(
-    messages: list[dict[str, Any]], tokenizer: Tokenizer, rendering: Rendering
+    messages: list[dict[str, Any]],
+    tokenizer: Tokenizer,
+    rendering: Rendering,
+    tools: Sequence[dict[str, Any]] = (),
 ) -> list[int]:
     """Return the prompt ids for a reply that follows `messages` (as `chat_messages` gives them)."""
     if rendering is Rendering.PLAIN:
         text = " ".join(str(message["content"]) for message in messages)
         return tokenizer.encode(text)
-    text = _apply_template(tokenizer, messages, thinking=False, add_generation_prompt=True)
+    text = _apply_template(
+        tokenizer, messages, thinking=False, add_generation_prompt=True, tools=tools
+    )
     return tokenizer.encode(text, add_special_tokens=False)
 
 

@@ -3,6 +3,7 @@
 Where several people scored a turn, the setting `aggregation` says which number it becomes.
 """
 
+import json
 from collections.abc import Sequence
 from statistics import fmean, median
 
@@ -57,6 +58,8 @@ def aggregate(
 def _opening(conversation: Conversation) -> tuple[str, ...]:
     """What the model saw before its first reply: conversations that share it can be compared."""
     opening = [conversation.system]
+    if conversation.tools:
+        opening.append(json.dumps(conversation.tools, sort_keys=True))
     for message in conversation.messages:
         if message.role is Role.ASSISTANT:
             break

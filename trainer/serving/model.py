@@ -89,7 +89,9 @@ class ServedModel:
             scheduler=Scheduler(passes, shelf, stop_ids, limit_bytes),
         )
 
-    def prompt(self, messages: Sequence[dict[str, Any]]) -> tuple[int, ...]:
+    def prompt(
+        self, messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, Any]] = ()
+    ) -> tuple[int, ...]:
         """Return the prompt's ids, rendered as training renders them.
 
         Raises:
@@ -97,7 +99,7 @@ class ServedModel:
             ContextError: if no room is left for a reply.
         """
         rendering = Rendering.TEMPLATE if self.tokenizer.chat_template else Rendering.PLAIN
-        ids = tuple(render_prompt(list(messages), self.tokenizer, rendering))
+        ids = tuple(render_prompt(list(messages), self.tokenizer, rendering, tools))
         if not ids:
             raise BadDataError("the messages are empty", where="messages", remedy="Say something.")
         if len(ids) >= self.context_tokens:

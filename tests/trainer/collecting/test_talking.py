@@ -132,3 +132,13 @@ def test_prompts_come_from_lines_files_and_chosen_user_turns() -> None:
     for turns, lengths in ((UserTurns.FIRST, [1]), (UserTurns.LAST, [3]), (UserTurns.EACH, [1, 3])):
         found = from_conversations([talked, talked], turns)
         assert [len(p.messages) for p in found] == lengths
+
+
+def test_the_model_is_told_of_the_tools_and_what_is_collected_keeps_them() -> None:
+    tool = {"type": "function", "function": {"name": "look"}}
+    model = Model()
+    plan = collection(partner=Partner.SCRIPT, script=("again",))
+    found = talk(plan, 0, replace(PROMPT, tools=(tool,)), model.ask, lambda _: None)
+    assert [question.tools for question in model.questions] == [(tool,)] * 3
+    assert [c.tools for c in found] == [(tool,)] * 2
+    assert from_conversations(found, UserTurns.FIRST)[0].tools == (tool,)

@@ -88,3 +88,15 @@ def test_the_frozen_snapshot_gives_the_same_advantages(aggregation: Aggregation)
     assert json.loads(frozen.splitlines()[1])["messages"][1]["adjudicated"]["value"] == 0.2
     again = parse(frozen.encode()).conversations
     assert preview(again, config).turns == preview(data, config).turns
+
+
+def test_only_what_begins_alike_is_compared_tools_included() -> None:
+    tool = {"type": "function", "function": {"name": "look"}}
+    plain = (talk(THREE), talk(DECIDED, THREE))
+    with_tool = (talk(THREE, tools=(tool,)), talk(UNSCORED, tools=({**tool},)))
+    groups = [
+        {conversation_rewards(one, aggregation=Aggregation.MEAN).group for one in alike}
+        for alike in (plain, with_tool, (talk(THREE, system="s"),))
+    ]
+    assert [len(group) for group in groups] == [1, 1, 1]
+    assert len(set.union(*groups)) == 3
