@@ -91,7 +91,7 @@ def leaning_chart(pairs: Sequence[RaterPair]) -> Chart:
     busiest = sorted(everybody, key=lambda one: -one.comparisons)[:MOST_RATERS]
     shown = [one for one in reversed(everybody) if one in busiest]
     names = chart_names([one.rater for one in shown])
-    figure = base_figure("", x_title="mean difference from the others' scores")
+    figure = base_figure("", x_title="mean difference")
     figure.add_trace(
         go.Bar(
             x=[one.higher for one in shown],

@@ -65,10 +65,12 @@ def _figures(found: Agreement) -> None:
         ),
     )
     alpha.caption(alpha_reading(found.alpha))
-    shared.metric("Turns that several people scored", f"{found.shared:,}", border=True)
-    shared.caption(f"of {found.turns:,} turns, {found.shared / found.turns:.0%}")
-    spread.metric("Median spread of a turn", f"{found.median_spread:.2f}", border=True)
-    spread.caption("highest minus lowest score; half of the turns lie closer together")
+    shared.metric("Shared turns", f"{found.shared:,}", border=True)
+    shared.caption(
+        f"that several people scored, of {found.turns:,} ({found.shared / found.turns:.0%})"
+    )
+    spread.metric("Median spread", f"{found.median_spread:.2f}", border=True)
+    spread.caption("highest minus lowest score of a turn; half lie closer together")
 
 
 def _decisions() -> None:

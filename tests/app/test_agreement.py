@@ -49,8 +49,8 @@ def test_it_tells_alpha_and_how_many_turns_are_shared(open_page, shared_ids):
     page = open_page(routes.AGREEMENT)
     assert not page.exception
     values = {metric.label: metric.value for metric in page.metric}
-    assert values["Turns that several people scored"] == "3"
-    assert values["Median spread of a turn"] == "0.50"
+    assert values["Shared turns"] == "3"
+    assert values["Median spread"] == "0.50"
     assert values["Krippendorff's α"].startswith("−")
     assert "no better than chance" in texts(page.caption)
 

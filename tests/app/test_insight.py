@@ -28,7 +28,7 @@ def test_it_tells_what_is_scored_and_what_is_not(open_page, conversation_ids):
     assert not page.exception
     values = {metric.label: metric.value for metric in page.metric}
     assert values["Turns without a score"] == "3"
-    assert values["Conversations scored in full"] == "1"
+    assert values["Scored in full"] == "1"
     assert "1 in part, 1 not at all" in texts(page.caption)
     titles = texts(page.markdown)
     for title in ("How often each score was given", "Mean score by turn", "Mean score by rater"):
