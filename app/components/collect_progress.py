@@ -19,8 +19,8 @@ def render_collection(collection: Collection) -> None:
     match collection.state:
         case CollectionState.COLLECTING:
             st.write(
-                "This goes on in the background; you can close the page. A run that wants the "
-                "device goes first. Replies can be labelled as soon as they are stored."
+                "This goes on in the background; you can close the page. A run, or a chat, that "
+                "wants the device goes first. Replies can be labelled as soon as they are stored."
             )
             _follow(collection.id)
             with st.container(horizontal=True):

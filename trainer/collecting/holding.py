@@ -12,9 +12,10 @@ from db.errors import ConflictError
 from db.records import Collection
 from trainer.collecting.life import folder_of, held_by
 from trainer.runs.process import own_mark
+from trainer.serving.worker import make_room
 
 WATCH_EVERY_S = 1.0
-"""How often it is asked whether a run wants the device."""
+"""How often it is asked whether somebody else wants the device."""
 
 _HANDING_OVER_S = 5
 
@@ -54,7 +55,10 @@ def taken(database: Database, collection_id: int) -> Iterator[Collection]:
 
 
 def wait_for_device(database: Database, collection: Collection, report: Report) -> bool:
-    """Return True once the device is free; False if the collection is no longer wanted."""
+    """Return True once the device is free; False if the collection is no longer wanted.
+
+    A chat's server that nobody has talked to for a while leaves, as it would for a run.
+    """
     said = ""
     while reason := held_by(database, collection):
         if reason != said:
@@ -63,4 +67,5 @@ def wait_for_device(database: Database, collection: Collection, report: Report) 
         if not commands.report_collection(database, collection.id, collection.progress, reason):
             return False
         time.sleep(WATCH_EVERY_S)
+    make_room(database.settings, collection.device)
     return True

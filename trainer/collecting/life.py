@@ -16,6 +16,7 @@ from trainer.errors import BadDataError, ConfigError, TrainerError
 from trainer.fields import Limits
 from trainer.runs.folder import RunFolder
 from trainer.runs.process import Mark, Sign, end, own_machine
+from trainer.serving.talking import somebody_talks
 
 START_GRACE = timedelta(seconds=30)
 """How long it may take until a process that was started is known."""
@@ -142,14 +143,25 @@ def reconcile_collections(database: Database) -> None:
             )
 
 
+def goes_first(database: Database, collection: Collection) -> str:
+    """Return in words what a collection gives the device up for, at any moment; else nothing."""
+    run_id = queries.run_that_wants(database, collection.device)
+    if run_id is not None:
+        return f"run {run_id} has the device"
+    if somebody_talks(database.settings, collection.device):
+        return "somebody chats, and this goes on once they have been quiet for a minute"
+    return ""
+
+
 def held_by(database: Database, collection: Collection) -> str:
     """Return in words what a collection has to wait for; empty if it may have the device now.
 
-    A run goes first, whether it has the device or waits for it; then collections in their order.
+    A run goes first, whether it has the device or waits for it; then whoever chats, since people
+    wait for that; then collections in their order.
     """
-    run_id = queries.run_that_wants(database, collection.device)
-    if run_id is not None:
-        return f"Waiting: run {run_id} has the device"
+    first = goes_first(database, collection)
+    if first:
+        return f"Waiting: {first}"
     reconcile_collections(database)
     earlier = [
         other.id

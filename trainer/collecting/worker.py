@@ -1,4 +1,4 @@
-"""What the process of a collection does: ask prompt by prompt, store, and give way to runs."""
+"""What the process of a collection does: ask prompt by prompt, store, and give way to others."""
 
 import os
 import sys
@@ -12,6 +12,7 @@ from db.enums import CollectionState
 from db.records import Collection, Conversation
 from trainer.collecting.asking import Asker
 from trainer.collecting.holding import WATCH_EVERY_S, Report
+from trainer.collecting.life import goes_first
 from trainer.collecting.talking import talk
 from trainer.errors import BadDataError, ChatTemplateError
 from trainer.runs.failure import explain
@@ -24,8 +25,8 @@ STREAMS = 16
 def carry_out(database: Database, collection: Collection, report: Report) -> None:
     """Do what is left of a collection; how it ends is told by its row, failures included.
 
-    When a run wants the device, this process starts anew from the beginning: that frees everything,
-    and then it waits.
+    When a run or a chat wants the device, this process starts anew from the beginning: that frees
+    everything, and then it waits.
     """
     try:
         _carry_out(database, collection, report)
@@ -101,10 +102,10 @@ class _Collecting:
             self._replies += replies
 
     def _watch(self) -> None:
-        """Say how far the work is; give way if a run wants the device."""
-        run_id = queries.run_that_wants(self._database, self._collection.device)
-        if run_id is not None:
-            self._report(f"Giving way to run {run_id}")
+        """Say how far the work is; give way to what goes first."""
+        first = goes_first(self._database, self._collection)
+        if first:
+            self._report(f"Giving way: {first}")
             _start_anew(self._collection.id)
         plan = self._collection.plan
         each = plan.replies * plan.replies_each

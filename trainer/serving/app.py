@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import time
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
@@ -76,6 +77,7 @@ def make_app(model: ServedModel, token: str, health: dict[str, Any]) -> FastAPI:
             "context_tokens": model.context_tokens,
             "active": scheduler.active,
             "waiting": scheduler.waiting,
+            "quiet_s": _seconds_since(scheduler.quiet_since),
         }
 
     @app.get("/v1/models", dependencies=protected)
@@ -133,6 +135,11 @@ def make_app(model: ServedModel, token: str, health: dict[str, Any]) -> FastAPI:
         return StreamingResponse(_stream(answer, events, job), media_type="text/event-stream")
 
     return app
+
+
+def _seconds_since(moment: float | None) -> float:
+    """Return how long ago a moment of `time.monotonic` was; 0 while it has not come."""
+    return 0.0 if moment is None else time.monotonic() - moment
 
 
 class _HangUpError(EveryTurnError):

@@ -23,7 +23,8 @@ from trainer.collecting.prompts import from_lines
 from trainer.data.rendering import chat_messages, render_prompt
 from trainer.engine.types import ModelInput
 from trainer.errors import BadDataError, ConfigError
-from trainer.runs.process import Mark, Sign, own_mark
+from trainer.runs.process import Mark, Sign, own_machine, own_mark, own_start_time
+from trainer.serving.address import Address, announced
 
 PROMPTS = from_lines("How many people live there?\nWhat is the capital?\nIs it too high?")
 MANY = from_lines("\n".join(f"Question {number}?" for number in range(12)))
@@ -193,16 +194,27 @@ def process_of(collection: Collection) -> Mark:
     return Mark.from_text(collection.process)
 
 
-def test_it_gives_way_to_a_run_and_is_cancelled_while_it_waits(
+def test_it_gives_way_to_a_chat_and_to_a_run_and_is_cancelled_while_it_waits(
     database: Database, tiny_llama: Path, forks: Forks, tmp_path: Path
 ) -> None:
     collection_id = begin(database, tiny_llama, MANY * 15, replies=16, max_tokens=60)
     pid = fork_of(database, forks, collection_id, tmp_path / "log")
     until(lambda: queries.collection(database, collection_id).done >= 1)
     before = queries.collection(database, collection_id)
-    run_id = run_on_the_cpu(database)
-    waiting = f"Waiting: run {run_id} has the device"
-    until(lambda: queries.collection(database, collection_id).message == waiting)
+    chat = Address(
+        url="http://127.0.0.1:9",  # it lives, and is too busy to answer
+        token="",
+        base_model="tiny",
+        device="cpu",
+        pid=os.getpid(),
+        process_started_at=own_start_time(),
+        machine=own_machine(),
+    )
+    with announced(database.settings, chat):
+        until(lambda: "somebody chats" in queries.collection(database, collection_id).message)
+        run_id = run_on_the_cpu(database)
+        waiting = f"Waiting: run {run_id} has the device"
+        until(lambda: queries.collection(database, collection_id).message == waiting)
     found = queries.collection(database, collection_id)
     assert (found.state, found.process) == (CollectionState.COLLECTING, before.process)
     assert b"torch" not in Path(f"/proc/{pid}/maps").read_bytes()  # it holds no model, no library
