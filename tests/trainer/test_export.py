@@ -1,6 +1,7 @@
 """Every form of an export says what the trained model says, to those who read that form."""
 
 import json
+import resource
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
+from db.errors import StorageError
 from db.settings import Settings, read_settings
 from tests.conftest import TinyModels
 from tests.models import CHATML_TEMPLATE, make_tokenizer
@@ -52,6 +54,9 @@ SHOWN = {
     if (text := TOKENIZER.decode([token])).isascii() and text.isprintable() and text
 }
 """llama.cpp shows no log-probability for control tokens and for parts of characters."""
+
+FULL_AT_BYTES = 4096
+"""The system lets no file grow beyond this, which is what a full disk looks like to who writes."""
 
 Runs = Callable[[str], RunFolder]
 
@@ -221,6 +226,21 @@ def test_what_was_written_wrongly_is_found_and_nothing_is_left(
     for form in (Form.GGUF, Form.GGUF_ADAPTER):
         with pytest.raises(CheckpointError, match="does not say what the trained model says"):
             export(runs("llama"), form, tmp_path / "out", settings)
+    assert list(tmp_path.glob("*out*")) == []
+
+
+@pytest.mark.parametrize("form", list(Form))
+def test_a_disk_that_takes_no_more_is_told_in_words_and_nothing_is_left(
+    settings: Settings, runs: Runs, tmp_path: Path, form: Form
+) -> None:
+    run = runs("llama")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FULL_AT_BYTES, before[1]))
+    try:
+        with pytest.raises(StorageError, match=r"cannot be written .*Nothing half is left"):
+            export(run, form, tmp_path / "out", settings)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert list(tmp_path.glob("*out*")) == []
 
 

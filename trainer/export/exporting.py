@@ -9,9 +9,11 @@ from typing import cast
 
 import torch
 from peft import LoraModel, PeftModel
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, GgufConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
+from db.errors import StorageError
 from db.settings import Settings
 from trainer.adapter_config import CONFIG_FILE, WEIGHTS_FILE
 from trainer.catalog import find_model
@@ -25,9 +27,12 @@ from trainer.export.gguf_model import write_gguf_model
 from trainer.export.modelfile import modelfile
 from trainer.export.usage import ADAPTER_FILE, MODEL_FILE, Form, GgufType
 from trainer.models import load_base_model, load_tokenizer
+from trainer.runs.failure import is_disk_full
 from trainer.runs.folder import RunFolder, atomic_folder, read_json, write_text
 
 CPU = torch.device("cpu")
+
+NO_SPACE = "no space is left on the disk"
 
 ROUNDING_NATS = {GgufType.F32: EXACT_NATS, GgufType.F16: 0.02, GgufType.Q8_0: 0.1}
 """Largest mean difference that a GGUF type's rounding explains."""
@@ -72,6 +77,7 @@ def export(
             form, or what was written does not say what the trained model says.
         NotFiniteError: if the trained model says NaN.
         ModelError: if the base model cannot be had.
+        StorageError: if it cannot be written, most often because the disk is full.
     """
     adapter = _adapter_of(run, out)
     config = TrainConfig.from_json(read_json(run.config))
@@ -83,7 +89,7 @@ def export(
         Form.GGUF: _write_gguf,
         Form.GGUF_ADAPTER: _write_gguf_adapter,
     }[form]
-    with atomic_folder(out) as temporary, _without_progress_bars():
+    with _told_if_unwritable(out), atomic_folder(out) as temporary, _without_progress_bars():
         report("2/2 Writing it, loading it again, and comparing.")
         order = _Order(config, adapter, settings, gguf_type, reference, out)
         check = writer(order, temporary)
@@ -187,6 +193,21 @@ def _put_into(base: PreTrainedModel, adapter: Path) -> PeftModel:
         # peft asks transformers for a name that transformers is about to drop.
         warnings.simplefilter("ignore", FutureWarning)
         return PeftModel.from_pretrained(base, str(adapter))
+
+
+@contextmanager
+def _told_if_unwritable(out: Path) -> Iterator[None]:
+    """Put into words that the disk is full, or cannot be written; what was begun is gone by then."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        reason = NO_SPACE if is_disk_full(error) else str(error).partition("\n")[0]
+        raise StorageError(
+            f"the export cannot be written ({reason})",
+            where=str(out),
+            remedy="Free some space on that disk, or choose another one, and make it again. "
+            "Nothing half is left.",
+        ) from error
 
 
 @contextmanager
