@@ -12,12 +12,14 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import tinker
 import torch
 from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
 from tests import oracle
 from tests.conftest import EMBEDDED
+from tests.protocol.server import KEY, TrainingServer, serving
 from tests.subject import (
     Subject,
     assert_engine_equals_oracle,
@@ -160,6 +162,27 @@ def test_the_example_differs_from_a_script_for_the_service_by_its_import_alone()
     assert [line for line in lines if "trainer" in line] == ["import trainer.engine.api as mint"]
 
 
+def _assert_equals_the_loop(recipe_run: Path, turns: list[Any], adapter: Path) -> None:
+    """Hold figures and adapter of the example against those of the loop."""
+    rows = [*_rows(recipe_run, 0), *_rows(recipe_run, 1)]
+    for row, turn in zip(rows, turns, strict=True):
+        counts = (turn.epoch, turn.tokens, turn.response_tokens)
+        assert counts == (row["epoch"], row["tokens"], row["response_tokens"])
+        for key, name in (
+            ("loss:mean", "loss_mean"),
+            ("loss:sum", "loss_sum"),
+            ("ratio:mean", "ratio_mean"),
+            ("clipfrac:mean", "clipfrac"),
+        ):
+            assert turn.metrics[key] == pytest.approx(row[name], abs=10 ** (turn.epoch - 4)), key
+
+    weights = "adapter_model.safetensors"
+    found, expected = load_file(adapter / weights), load_file(recipe_run / "adapter" / weights)
+    assert found.keys() == expected.keys()
+    ours, loops = (torch.cat([w[key].flatten() for key in sorted(w)]) for w in (found, expected))
+    assert float((ours - loops).norm() / loops.norm()) <= 1e-3
+
+
 def test_the_example_gives_the_loops_figures_and_adapter(
     smollm2: Path, recipe_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,23 +198,21 @@ def test_the_example_gives_the_loops_figures_and_adapter(
     assert said == SEED
 
     turns, saved = asyncio.run(example.train(EMBEDDED, str(tmp_path / "adapter")))
-    rows = [*_rows(recipe_run, 0), *_rows(recipe_run, 1)]
-    for row, turn in zip(rows, turns, strict=True):
-        counts = (turn.epoch, turn.tokens, turn.response_tokens)
-        assert counts == (row["epoch"], row["tokens"], row["response_tokens"])
-        for key, name in (
-            ("loss:mean", "loss_mean"),
-            ("loss:sum", "loss_sum"),
-            ("ratio:mean", "ratio_mean"),
-            ("clipfrac:mean", "clipfrac"),
-        ):
-            assert turn.metrics[key] == pytest.approx(row[name], abs=10 ** (turn.epoch - 4)), key
+    _assert_equals_the_loop(recipe_run, turns, Path(saved))
 
-    weights = "adapter_model.safetensors"
-    found, expected = load_file(Path(saved) / weights), load_file(recipe_run / "adapter" / weights)
-    assert found.keys() == expected.keys()
-    ours, loops = (torch.cat([w[key].flatten() for key in sorted(w)]) for w in (found, expected))
-    assert float((ours - loops).norm() / loops.norm()) <= 1e-3
+
+def test_the_example_with_the_official_sdk_over_http_gives_them_too(
+    smollm2: Path, recipe_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = _example()
+    monkeypatch.setattr(example, "mint", tinker)  # the one import that differs
+    with serving(TrainingServer(tmp_path, str(smollm2), tells_metrics=True)) as server:
+        monkeypatch.setenv("TINKER_BASE_URL", server.address)
+        monkeypatch.setenv("TINKER_API_KEY", KEY)
+        monkeypatch.setenv("TINKER_TELEMETRY", "0")
+        turns, saved = asyncio.run(example.train(str(smollm2), "adapter"))
+    assert saved.startswith("tinker://") and saved.endswith("/adapter")
+    _assert_equals_the_loop(recipe_run, turns, tmp_path / "adapter")
 
 
 @pytest.fixture(scope="module")
