@@ -54,6 +54,8 @@ class Board {
     this.watch.observe(this.app, { attributeFilter: ["data-test-connection-state"] });
     this.growth = new ResizeObserver(() => this.follow());
     this.growth.observe(document.querySelector('[data-testid="stMainBlockContainer"]'));
+    this.bar = document.querySelector('[data-testid="stBottomBlockContainer"]');
+    this.growth.observe(this.bar); // its buttons take more lines on a narrow screen
     for (const kind of ["wheel", "touchmove", "pointerdown"]) {
       document.addEventListener(kind, () => (this.follows = false), { ...listen, passive: true });
     }
@@ -199,7 +201,7 @@ class Board {
     this.enterNote();
     const box = turn.getBoundingClientRect();
     const top = 72;
-    const bottom = this.line.getBoundingClientRect().top - 84; // the bar's buttons are above it
+    const bottom = this.bar.getBoundingClientRect().top - 12;
     if (box.top >= top && box.bottom <= bottom) return;
     const isTall = box.height > bottom - top;
     turn.style.scrollMargin = `${top}px 0 ${window.innerHeight - bottom}px`;

@@ -136,20 +136,21 @@ def _controls(message_id: int, turn: int, value: float | None, note: str, look: 
 
 
 def _neighbours(look: Look) -> None:
-    """Offer the turns above and below."""
+    """Offer the turns above and below; the two stay side by side on a narrow screen."""
     keys = look.settings.keys
-    for action, what in (
-        (LabelAction.PREVIOUS_TURN, "Mark the turn above"),
-        (LabelAction.NEXT_TURN, "Mark the turn below"),
-    ):
-        st.button(
-            with_action("", keys, action),
-            key=f"go.{action}",
-            help=what,
-            type="tertiary",
-            on_click=act,
-            args=(f"go:{action}",),
-        )
+    with st.container(horizontal=True, width="content", gap="xsmall"):
+        for action, what in (
+            (LabelAction.PREVIOUS_TURN, "Mark the turn above"),
+            (LabelAction.NEXT_TURN, "Mark the turn below"),
+        ):
+            st.button(
+                with_action("", keys, action),
+                key=f"go.{action}",
+                help=what,
+                type="tertiary",
+                on_click=act,
+                args=(f"go:{action}",),
+            )
 
 
 def _state(value: float | None, scale: Scale) -> str:

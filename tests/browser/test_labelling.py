@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from db import commands, queries
 from db.engine import Database, open_database
@@ -66,6 +66,14 @@ def open_label(page: Page, server: AppServer, conversation_id: int | None = None
     named = "" if conversation_id is None else f"?conversation={conversation_id}"
     page.goto(f"{server.url}/label{named}")
     expect(page.get_by_text("Keys are awake")).to_be_visible(timeout=WAIT_MS)
+
+
+def is_above_bar(page: Page, turn: Locator) -> bool:
+    """Return whether a turn ends above the bar at the foot, which would cover its controls."""
+    box, bar = (
+        place.bounding_box() for place in (turn, page.get_by_test_id("stBottomBlockContainer"))
+    )
+    return box is not None and bar is not None and box["y"] + box["height"] <= bar["y"]
 
 
 def press(page: Page, keys: str) -> None:
@@ -135,7 +143,8 @@ def test_the_marked_turn_is_in_view_and_fields_put_keys_to_sleep(
 ) -> None:
     (long,) = commands.add_conversations(database, [talk("long", 15, says="word " * 120)])[0]
     open_label(page, app_server, long)
-    for turn in (13, 1):
+    for turn, width in ((13, 1280), (1, 834)):
+        page.set_viewport_size({"width": width, "height": 1112})
         page.goto(f"{app_server.url}/label?conversation={long}&turn={turn}")
         expect(page.get_by_text("Keys are awake")).to_be_visible(timeout=WAIT_MS)
         marked = page.locator(f".st-key-turn-{turn - 1}")
@@ -143,6 +152,7 @@ def test_the_marked_turn_is_in_view_and_fields_put_keys_to_sleep(
         page.keyboard.press("ArrowDown")
         below = page.locator(f".st-key-turn-{turn}")
         expect(below.get_by_role("textbox", name="Note")).to_be_in_viewport(timeout=WAIT_MS)
+        until(page, lambda below=below: is_above_bar(page, below), True)
     page.get_by_role("spinbutton", name="Exact score").click()
     page.keyboard.press("7")
     page.keyboard.press("Escape")
