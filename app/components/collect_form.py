@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app import auth, data
 from app.collect_models import Answerer, answerers
 from app.components.errors import show_error
-from app.components.format import counted, plain
+from app.components.format import counted
 from app.components.narrowing import choose_narrowing
 from db.enums import Partner
 from db.errors import EveryTurnError
@@ -267,5 +267,5 @@ def _number(label: str, name: str, value: int, place: DeltaGenerator, help: str)
 
 
 def _suggestion(prompts: list[Conversation], model: Answerer | None) -> str:
-    of = plain(model.title) if model else "a model"
+    of = model.title if model else "a model"
     return f"{counted(len(prompts), 'prompt')}, {of}"
