@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from db.errors import DataError
 from db.formats.source import Source, refuse_bomb, zip_errors
 
-MARK = b"PK\x03\x04"
+_MARKS = (b"PK\x03\x04", b"PK\x05\x06")  # of a file in it; of the end, where there is none
 _SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".gz"})
 _MOST_FILES = 200
 _IS_ENCRYPTED = 0x1
@@ -17,7 +17,7 @@ def is_zip(source: Source) -> bool:
     if source.member:
         return False
     with source.open() as file:
-        return file.read(len(MARK)) == MARK
+        return file.read(4) in _MARKS
 
 
 def zip_files(source: Source) -> list[Source]:
@@ -46,6 +46,9 @@ def zip_files(source: Source) -> list[Source]:
             f"it holds more than {_MOST_FILES} files of rows",
             "Put the rows of several into one, or import a part of them.",
         )
+    names = [entry.filename for entry in chosen]
+    if len(set(names)) < len(names):  # by its name only the last of them could be read
+        raise _refusal(source, "two of its files have the same name", "Unpack it first.")
     if any(entry.flag_bits & _IS_ENCRYPTED for entry in chosen):
         raise _refusal(source, "it is locked by a password", "Unpack it first.")
     unpacked_bytes = sum(entry.file_size for entry in chosen)

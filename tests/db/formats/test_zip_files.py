@@ -85,6 +85,11 @@ def test_an_exported_data_set_comes_back_as_it_was() -> None:
         (packed(**{f"{n}_json": b"[]" for n in range(201)}), "more than 200 files"),
         (packed(a_json=lines(ROW))[:-30], "damaged"),
         (b"PK\x03\x04 nothing", "damaged"),
+        (packed(), "none of its 0 files"),
+        (
+            packed(a_json=lines(ROW), b_json=lines(ROW)).replace(b"b.json", b"a.json"),
+            "the same name",
+        ),
     ],
 )
 def test_an_archive_that_cannot_be_imported_says_why(data: bytes, words: str) -> None:
