@@ -25,6 +25,7 @@ from db.queries.imports import changed_since
 from db.records import ImportFile
 
 _OPEN = (ImportState.CHECKED, ImportState.FAILED, ImportState.CANCELLED)
+_BEYOND = (ImportState.CHECKING, ImportState.IMPORTING, ImportState.DONE)
 
 
 def create_import(db: Database, files: Sequence[ImportFile], *, user_id: int) -> int:
@@ -42,17 +43,17 @@ def check_import(db: Database, import_id: int, files: Sequence[ImportFile]) -> b
     """Let files that are here be checked (again), read as `files` says.
 
     Returns:
-        Whether it is for the caller to start that; False where the same is under way: a click
-        may arrive twice.
+        Whether it is for the caller to start that; False where the same is under way, or what it
+        found is stored already: a click may arrive twice, and late.
 
     Raises:
         NotFoundError: if the import does not exist (any more).
-        ConflictError: if it is under way otherwise, or done.
+        ConflictError: if it is under way or done with the files read otherwise.
     """
     read_as = [asdict(file) for file in files]
     with db.session() as session:
-        row = _get(session, import_id, ImportState.CHECKING, *_OPEN)
-        if row.state is ImportState.CHECKING:
+        row = _get(session, import_id, *_OPEN, *_BEYOND)
+        if row.state in _BEYOND:
             if row.files == read_as:
                 return False
             raise _conflict(row)

@@ -17,6 +17,7 @@ from app import import_jobs
 from db import commands, queries
 from db.engine import Database
 from db.enums import ImportState
+from db.errors import ConflictError
 from db.import_job import import_folder, run_import_job
 from db.importing import import_bytes
 from db.records import Import, ImportFile
@@ -82,9 +83,13 @@ def test_a_check_reports_and_an_import_stores_what_it_reported(database: Databas
     assert counts(database) == (0, 0)
     assert commands.start_import(database, job.id)
     assert not commands.start_import(database, job.id)  # a second click
+    assert not commands.check_import(database, job.id, job.files)  # one that comes late
     run_import_job(database, job.id)
     done = queries.import_(database, job.id)
     assert (done.state, done.report) == (ImportState.DONE, checked.report)
+    assert not commands.check_import(database, job.id, job.files)
+    with pytest.raises(ConflictError, match="done"):
+        commands.check_import(database, job.id, [replace(job.files[0], format="kto")])
     assert counts(database) == (3, 3)
     assert not import_folder(database.settings, job.id).exists()
 
