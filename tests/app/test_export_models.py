@@ -55,7 +55,7 @@ def texts(elements: object) -> str:
     return "\n".join(str(element.value) for element in elements)  # type: ignore[attr-defined]
 
 
-def keys(page: AppTest, kind: str) -> set[str]:
+def keys(page: AppTest, kind: str) -> set[str | None]:
     return {element.key for element in page.get(kind)}
 
 

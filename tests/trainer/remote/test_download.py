@@ -6,6 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
 from threading import Thread
+from typing import cast
 
 import pytest
 import torch
@@ -53,13 +54,12 @@ class Storage(ThreadingHTTPServer):
 
 
 class Shelf(BaseHTTPRequestHandler):
-    server: Storage
-
     def do_GET(self) -> None:
-        self.server.keys.append(self.headers.get("x-api-key"))
-        self.send_response(self.server.status)
+        storage = cast(Storage, self.server)
+        storage.keys.append(self.headers.get("x-api-key"))
+        self.send_response(storage.status)
         self.end_headers()
-        self.wfile.write(self.server.content)
+        self.wfile.write(storage.content)
 
     def log_message(self, format: str, *args: object) -> None:
         """Print nothing."""
