@@ -20,7 +20,7 @@ _READ = 8
 def render_figures(report: ImportReport) -> None:
     """Show the counts."""
     figures = st.columns(5)
-    figures[0].metric("New conversations", f"{report.conversations:,}")
+    figures[0].metric("Conversations", f"{report.conversations:,}")
     figures[1].metric("Messages", f"{report.messages:,}", help="Those of the new conversations")
     figures[2].metric(
         "Scores", f"{report.scores:,}", help="New ones, also on conversations that are here"
@@ -67,7 +67,7 @@ def _remark(issue: ImportIssue, *, several: bool) -> dict[str, str]:
         rows = f"row {rows}" if issue.count == 1 else f"rows {rows}"
     where = (issue.file if several else "", rows, issue.field)
     return {
-        "Row was": _OUTCOMES[issue.outcome],
+        "Was": _OUTCOMES[issue.outcome],
         "Where": " · ".join(filter(None, where)),
         "Reason": issue.reason,
         "What to do": issue.remedy,

@@ -19,16 +19,8 @@ _TARGETS = {
     ScoreTarget.CONVERSATION: "The conversation",
 }
 
-_WIDTHS = (2.4, 1.9, 1.1, 1.1, 1.1, 1.1, 2.2)
-_HEADS = (
-    ("Use", "Several that are used become their mean"),
-    ("Kind", ""),
-    ("Worst", "The worst value in the file; not used for yes or no, and ranks"),
-    ("Best", "The best value in the file; for ranks, the number of the first place"),
-    ("becomes", ""),
-    ("becomes", ""),
-    ("About", "What the score is about"),
-)
+_WIDTHS = (2.2, 1.8, 1.3, 1.3, 1.3, 1.3, 1.8)
+_HEADS = ("Use", "Kind", "Worst", "Best", "→", "→", "About")
 
 
 def render_rule(found: Detection, rule: ScoreRule, *, key: str) -> ScoreRule | None:
@@ -50,15 +42,17 @@ def render_rule(found: Detection, rule: ScoreRule, *, key: str) -> ScoreRule | N
         scale = rule.scale(seen.scale.name) or seen.scale
         st.markdown(_words(seen, scale))
     with st.expander("Correct the scales", icon=":material/tune:"), st.form(key, border=False):
-        for column, (head, about) in zip(st.columns(_WIDTHS), _HEADS, strict=True):
-            column.markdown(f"**{head}**" if head else "", help=about or None)
+        for column, head in zip(st.columns(_WIDTHS, gap="xsmall"), _HEADS, strict=True):
+            column.markdown(f":small[**{head}**]")
         scales = tuple(
             _scale(rule.scale(seen.scale.name) or seen.scale, f"{key}.{number}")
             for number, seen in enumerate(found.scores)
         )
         st.caption(
             "The worst and the best value of the file become the two scores beside them, what lies "
-            "between goes in proportion. Scores run from −1 to 1; the pages offer 0 to 1."
+            "between goes in proportion; they do not matter for yes or no. For ranks, the best is "
+            "the number of the first place. Several that are used become their mean. Scores run "
+            "from −1 to 1; the pages offer 0 to 1."
         )
         if st.form_submit_button("Check with these scales", type="primary"):
             with shown():
@@ -85,7 +79,7 @@ def _words(seen: SeenScores, scale: Scale) -> str:
 def _scale(scale: Scale, key: str) -> Scale:
     """Draw one line of the table of scales."""
     name = plain(scale.name)
-    cells = st.columns(_WIDTHS, vertical_alignment="center")
+    cells = st.columns(_WIDTHS, vertical_alignment="center", gap="xsmall")
     used = cells[0].toggle(name, scale.used, key=f"{key}.used")
     kind = cells[1].selectbox(
         f"{name}: kind",

@@ -90,7 +90,7 @@ def _correct_the_scale(page: Page) -> None:
 
 
 def _expect_figures(page: Page, **figures: int) -> None:
-    labels = {"conversations": "New conversations", "scores": "Scores"}
+    labels = {"conversations": "Conversations", "scores": "Scores"}
     for name, value in figures.items():
         metric = page.get_by_test_id("stMetric").filter(has_text=labels[name]).first
         expect(metric.get_by_test_id("stMetricValue")).to_have_text(str(value), timeout=WAIT_MS)
