@@ -77,7 +77,8 @@ def render_tools(tools: Sequence[dict[str, Any]]) -> None:
         with st.expander(
             f"{counted(len(tools), 'tool')} the assistant may call", icon=":material/build:"
         ):
-            st.code(json.dumps(tools, indent=2, ensure_ascii=False), language="json")
+            listed = json.dumps(tools, indent=2, ensure_ascii=False)
+            st.code(listed, language="json", wrap_lines=True)
 
 
 def render_content(message: Message, *, key: str, markdown: bool = True) -> None:

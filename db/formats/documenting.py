@@ -77,7 +77,8 @@ _EXPORTS = """
 
 _TRL = """
 `kto`, `preference` and `completions` are what TRL's `KTOTrainer`, `DPOTrainer`, `RewardTrainer` and
-`SFTTrainer` take: `make trl` loads each with `datasets` and trains a batch on it.
+`SFTTrainer` take: `make trl` loads each with `datasets` and trains a batch on it. With TRL 1.16.0,
+datasets 5.2 and transformers 5.24 it printed `5 passed`.
 """
 
 
