@@ -73,9 +73,7 @@ def heat_chart(cells: Mapping[TurnPlace, Movement], whose: str = "all conversati
     known = [z for rows in panels.values() for z in _known(rows)]
     figure = live_figure("turn")
     cells_axis = {"showgrid": False, "zeroline": False}
-    axes = [
-        x_axis(f"epoch · replies {name}", **_ticks(len(epochs)), **cells_axis) for name in panels
-    ]
+    axes = [x_axis(f"epoch · {name}", **_ticks(len(epochs)), **cells_axis) for name in panels]
     if len(axes) == 2:
         beside_each_other(figure, *axes)
     elif axes:

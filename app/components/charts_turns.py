@@ -103,9 +103,7 @@ def ratio_chart(
 def clip_chart(view: TurnView) -> Chart:
     """Return two panels side by side: tokens outside the clip band, tokens the clip stops."""
     figure = live_figure("share of tokens")
-    beside_each_other(
-        figure, x_axis("step · outside the band"), x_axis("step · stopped by the clip")
-    )
+    beside_each_other(figure, x_axis("step · outside"), x_axis("step · stopped"))
     figure.layout["yaxis"] |= {"rangemode": "tozero", "tickformat": ".0%"}
     outside = _draw_turns(figure, view, "outside")
     _draw_turns(figure, view, "binding", axis="x2")

@@ -121,8 +121,9 @@ def _render_end(run: Run, config: TrainConfig) -> None:
     elif run.started_at is None:
         st.info("Taken out of the queue before it began.", icon=":material/close:")
     else:
+        at = f": {plain(run.message)}" if run.message else ""
         st.info(
-            f"Stopped{took}, at {run.progress:.0%}. {plain(run.message)}",
+            f"Stopped{took}, at {run.progress:.0%}{at}.",
             icon=":material/stop_circle:",
         )
     if may_act() and can_resume(data.database(), run):

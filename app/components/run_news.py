@@ -101,7 +101,7 @@ def _ended(run: Run) -> None:
 def _link(run: Run, icon: str) -> None:
     st.page_link(
         routes.RUN,
-        label=plain(shortened(run.name, 20)),
+        label=plain(shortened(run.name, 17)),
         icon=icon,
         query_params={routes.RUN_PARAM: str(run.id)},
     )

@@ -4,7 +4,7 @@ import streamlit as st
 
 from app import data, routes
 from app.components.errors import show_failure
-from app.components.format import ago, counted, exact_time, plain
+from app.components.format import ago, counted, exact_time, plain, shortened
 from app.components.run_actions import may_act, run_menu, waiting_actions
 from app.components.run_status import (
     REFRESH_S,
@@ -20,21 +20,21 @@ from db.errors import NotFoundError
 from db.records import Run
 
 PAGE_RUNS = 20
+NAME_WIDTH, FIGURES_WIDTH = 290, 420
+"""In pixels: beside each other on a wide page, below each other on a narrow one."""
+
+NAME_CHARS = 36
 
 
 def render() -> None:
     """Draw the page."""
-    title, others, launch = st.columns([4, 1, 1], vertical_alignment="bottom")
-    title.title("Runs")
     runs = data.runs()
-    if len(runs) > 1 and others.button(
-        "Compare", icon=":material/compare_arrows:", width="stretch"
-    ):
-        st.switch_page(routes.COMPARE)
-    if may_act() and launch.button(
-        "Launch a run", type="primary", icon=":material/rocket_launch:", width="stretch"
-    ):
-        st.switch_page(routes.LAUNCH)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.title("Runs", anchor=False, width="stretch")
+        if len(runs) > 1 and st.button("Compare", icon=":material/compare_arrows:"):
+            st.switch_page(routes.COMPARE)
+        if may_act() and st.button("Launch a run", type="primary", icon=":material/rocket_launch:"):
+            st.switch_page(routes.LAUNCH)
     if not runs:
         st.info(
             "A run trains the model on your scores in the background; you watch it here and take "
@@ -57,12 +57,12 @@ def render() -> None:
 
 
 def _row(run: Run) -> None:
-    with st.container(border=True):
-        name, figures, menu = st.columns([5, 7, 1.2], vertical_alignment="center")
-        with name:
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        with st.container(width=NAME_WIDTH):
             st.page_link(
                 routes.RUN,
-                label=f"**{plain(run.name)}**",
+                label=f"**{plain(shortened(run.name, NAME_CHARS))}**",
+                help=plain(run.name) if len(run.name) > NAME_CHARS else None,
                 query_params={routes.RUN_PARAM: str(run.id)},
             )
             method = str(run.config.get("preset", ""))
@@ -70,13 +70,12 @@ def _row(run: Run) -> None:
                 f"run {run.id} · {plain(method)} · {plain(run.base_model)} · "
                 f"{counted(run.conversations, 'conversation')}"
             )
-        with figures:
+        with st.container(width=FIGURES_WIDTH):
             if run.status.has_ended:
                 _figures(run)
             else:
                 st.fragment(_live_figures, run_every=REFRESH_S)(run)
-        with menu:
-            run_menu(run)
+        run_menu(run)
 
 
 def _live_figures(drawn: Run) -> None:
@@ -109,12 +108,11 @@ def _figures(run: Run) -> None:
 
 
 def _waiting(run: Run) -> None:
-    status, actions = st.columns([2, 5], vertical_alignment="center")
-    with status:
+    with st.container(horizontal=True, vertical_alignment="center"):
         status_badge(run.status)
-        st.caption(f"number {(data.queue_position(run.id) or 0) + 1} in the queue")
-    with actions:
-        waiting_actions(run)
+        place = (data.queue_position(run.id) or 0) + 1
+        st.caption(f"number {place} in the queue", width="content")
+    waiting_actions(run)
 
 
 def _learning(run: Run) -> None:
