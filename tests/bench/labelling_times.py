@@ -6,7 +6,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,14 +126,16 @@ def labelling_times() -> dict[str, Any]:
     """Let two servers be asked by turns."""
     path = shutil.which("chromium") or shutil.which("google-chrome")
     assert path, "The label page is measured in Chromium: apt-get install -y chromium"
-    with ExitStack() as stack, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
+    with (
+        sync_playwright() as playwright,
+        closing(playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)) as browser,
+        ExitStack() as stack,
+    ):
         desks = [stack.enter_context(_desk(browser, size)) for size in (FEW, MANY)]
         for round in range(ROUNDS + 1):
             for desk in desks:
                 desk.work(round)
         few, many = (desk.times() for desk in desks)
-        browser.close()
     return {"few": asdict(few), "many": asdict(many)}
 
 
