@@ -1,4 +1,4 @@
-"""What recording costs a run, and how long Start takes.
+"""What recording costs a run, and how long Start and Stop take.
 
 One run of 100 steps in this process. Counted are the time that its loop spends in the recorder and
 the processor time of the recorder's thread; the sum can only be larger than what the run loses.
@@ -22,8 +22,9 @@ from trainer.config import EMBEDDED_MODEL, TrainConfig
 from trainer.runs import process
 from trainer.runs.database_recorder import DatabaseRecorder
 from trainer.runs.folder import RunFolder
-from trainer.runs.launch import start_run
+from trainer.runs.launch import request_stop, start_run
 from trainer.runs.log import kept_small
+from trainer.runs.reconcile import reconcile
 from trainer.runs.recorder import FileRecorder
 from trainer.runs.worker import run_folder
 
@@ -85,12 +86,13 @@ def recording(settings: Settings) -> dict[str, float]:
         own = Settings(home=Path(home), database_url=f"sqlite:///{home}/everyturn.db")
         database = open_database(own)
         start_s, first = _start(database, model, "start")
+        stop_s = _stop(database, first)
         _end(database, first)
         _, run = _start(database, model, "recorded")
         _end(database, run)
         measured = _measure(database, run)
         database.close()
-    return {"start_s": start_s, **measured}
+    return {"start_s": start_s, "stop_s": stop_s, **measured}
 
 
 def _start(database: Database, model: str, name: str) -> tuple[float, Run]:
@@ -112,6 +114,15 @@ def _start(database: Database, model: str, name: str) -> tuple[float, Run]:
     started = time.perf_counter()
     run = start_run(database, name=name, conversation_ids=ids, config=config, start_token=name)
     return time.perf_counter() - started, run
+
+
+def _stop(database: Database, run: Run) -> float:
+    """Do what the button does, and what the page reads after it."""
+    started = time.perf_counter()
+    request_stop(database, run.id)
+    reconcile(database)
+    assert queries.run(database, run.id).status is RunStatus.STOPPING
+    return time.perf_counter() - started
 
 
 def _end(database: Database, run: Run) -> None:

@@ -19,6 +19,7 @@ class RunResults:
         few_rows_s: Seconds of a look at a run with FEW_ROWS, median.
         many_rows_s: Seconds of a look at a run with MANY_ROWS, median.
         start_s: Seconds from Start until the page has the run.
+        stop_s: Seconds from Stop until the page has the stop acknowledged.
         steps_s: Seconds that the steps of a run took together.
         loop_s: Seconds that its loop spent in the recorder.
         thread_s: Processor seconds of the recorder's thread.
@@ -27,6 +28,7 @@ class RunResults:
     few_rows_s: float
     many_rows_s: float
     start_s: float
+    stop_s: float
     steps_s: float
     loop_s: float
     thread_s: float
@@ -64,6 +66,7 @@ def run_targets(results: RunResults) -> list[Target]:
             is_least=False,
         ),
         Target("start of a run, until its page is there (s)", 2, results.start_s, is_least=False),
+        Target("stop, until it is acknowledged (s)", 0.1, results.stop_s, is_least=False),
     ]
 
 
@@ -72,6 +75,8 @@ def runs_table(results: RunResults) -> str:
     rows = [
         [f"a look, {FEW_ROWS:,} rows", _ms(results.few_rows_s)],
         [f"a look, {MANY_ROWS:,} rows", _ms(results.many_rows_s)],
+        ["start", _ms(results.start_s)],
+        ["stop, acknowledged", _ms(results.stop_s)],
         ["recorder in the loop, 100 steps", _ms(results.loop_s)],
         ["recorder's thread, 100 steps", _ms(results.thread_s)],
         ["the 100 steps", _ms(results.steps_s)],
