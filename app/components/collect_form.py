@@ -51,7 +51,7 @@ def choose() -> Wanted | None:
     st.subheader("1 Prompts", anchor=False)
     prompts = _prompts()
     st.subheader("2 Replies", anchor=False)
-    left, right = st.columns([3, 1])
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
         model = _model()
     replies = _number(

@@ -39,8 +39,7 @@ MOST_BYTES = 400_000_000
 
 def render_exports(run: Run) -> None:
     """Let an admin choose a form, make it, and take it away."""
-    left, right = st.columns([3, 1])
-    form = left.segmented_control(
+    form = st.segmented_control(
         "Form",
         list(FORMS),
         default=Form.ADAPTER,
@@ -50,9 +49,10 @@ def render_exports(run: Run) -> None:
     )
     gguf_type = GgufType.F16
     if form in (Form.GGUF, Form.GGUF_ADAPTER):
-        gguf_type = right.selectbox(
+        gguf_type = st.selectbox(
             "Numbers as",
             list(GgufType),
+            width=240,
             index=list(GgufType).index(GgufType.F16),
             key="export_type",
             help="f32: exact. f16: half the size. q8_0: a quarter, for a little accuracy.",
@@ -111,7 +111,7 @@ def _offer(run: Run, wanted: Export, job: Job) -> None:
         wanted.form, folder=str(wanted.folder), base=_base_name(run), name=f"everyturn-{run.id}"
     ):
         st.markdown(f"**{way.title}**")
-        st.code(way.text, language=way.language)
+        st.code(way.text, language=way.language, wrap_lines=True)
     with st.expander("Push to the Hugging Face Hub", icon=":material/cloud_upload:"):
         _push(wanted)
 
