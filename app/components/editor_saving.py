@@ -52,7 +52,7 @@ def _ask(user: User, draft: Draft, outdated: Sequence[Message]) -> None:
     people = ", ".join(plain(name) for name in sorted({score.rater for score in scores}))
     st.markdown(
         f"You changed the text of **{counted(len(outdated), 'scored turn')}**. "
-        f"**{counted(len(scores), 'score')}** by {people} were given for what it said before."
+        f"Given for what was said before: **{counted(len(scores), 'score')}** by {people}."
     )
     st.caption("The former text stays in the turn's history either way.")
     with st.container(horizontal=True):

@@ -193,7 +193,10 @@ def test_a_new_text_of_a_scored_reply_asks_whether_its_scores_hold(
     app = open_page(routes.CONVERSATIONS, conversation=conversation_ids[0], mode="edit")
     app.text_area[2].set_value("What is the order number?")
     button(app, "Save").click().run()
-    assert "**1 scored turn**. **1 score** by local" in app.markdown[-1].value
+    assert (
+        "**1 scored turn**. Given for what was said before: **1 score** by local"
+        in app.markdown[-1].value
+    )
     reply = queries.conversation(database, conversation_ids[0]).messages[1]
     assert reply.content == "Could you give me the order number?"
     button(app, "Keep the scores" if keeps else "Take them away").click().run()
