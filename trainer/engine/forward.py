@@ -12,7 +12,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from trainer.engine import llama
 from trainer.engine.activations import ActivationMemory, Saving, saved_bytes
 from trainer.engine.attention import NAME, attention_blocks
-from trainer.engine.head import CHUNK_POSITIONS, chosen_logprobs, head_logprobs, is_plain_head
+from trainer.engine.head import CHUNK_POSITIONS, Head, chosen_logprobs, is_plain_head
 from trainer.engine.memory import memory_limit_bytes
 from trainer.engine.prefix_tree import PrefixTree, build_prefix_tree
 from trainer.engine.sharing import agrees, plain_logprobs, probe_sequences, sharing_obstacle
@@ -82,15 +82,14 @@ class TreeForward:
     def _logprobs(
         self, tree: PrefixTree, nodes_P: Tensor, targets_P: Tensor, saving: Saving
     ) -> Tensor:
-        if not self._head_is_plain:
+        if self._head is None:
             # A head that scales or caps its logits only does so inside the model's own forward.
             with _Recomputing(self._layers, saving.recomputed_layers):
                 output = self._model(**self._inputs(tree), logits_to_keep=nodes_P)
             return chosen_logprobs(output.logits[0], targets_P)
         rows_R, place_P = torch.unique(nodes_P, return_inverse=True)
         hidden_RH = self._hidden(tree, rows_R, saving)
-        head = cast(nn.Linear, self._model.get_output_embeddings())
-        return head_logprobs(head, hidden_RH[place_P], targets_P)
+        return self._head.logprobs(hidden_RH[place_P], targets_P)
 
     def _hidden(self, tree: PrefixTree, rows_R: Tensor, saving: Saving) -> Tensor:
         inputs = self._inputs(tree)
@@ -123,11 +122,11 @@ class TreeForward:
         sequences = probe_sequences(self._vocabulary)
         expected = plain_logprobs(self._model, sequences)
         self.way = Way.PER_TURN
-        self._head_is_plain = self._model.base_model is not self._model and is_plain_head(
-            cast(nn.Module, self._model.get_output_embeddings())
-        )
-        if self._head_is_plain:
-            self._head_is_plain = self._agrees(expected[:1], sequences[:1])
+        head = self._model.get_output_embeddings()
+        is_apart = self._model.base_model is not self._model
+        self._head = Head(head) if is_apart and is_plain_head(head) else None
+        if self._head is not None and not self._agrees(expected[:1], sequences[:1]):
+            self._head = None
 
         obstacle = sharing_obstacle(self._model)
         if obstacle is None:
@@ -139,7 +138,7 @@ class TreeForward:
             self.way = Way.PER_TURN
             self.reason = f"{self.way.value}, because {obstacle}"
             return
-        if self._head_is_plain and llama.is_of_the_family(self._model):
+        if self._head is not None and llama.is_of_the_family(self._model):
             gradient = self._probe_gradient(sequences, trainable)
             self.way = Way.LLAMA
             agreed = self._agrees(expected, sequences) and torch.allclose(

@@ -1,13 +1,14 @@
 """Log-probabilities of chosen tokens from hidden states, without keeping full-vocabulary logits.
 
 A vocabulary has 50,000 to 250,000 entries: fp32 logits of a thousand positions fill a gigabyte,
-and their gradient another. Here a few hundred positions are projected at a time into one buffer.
+and their gradient another. Here a few hundred positions are projected at a time into one buffer,
+which the next pass uses again: memory that is new costs as much as the product that fills it.
 Since each log-probability depends on one hidden state only, its derivative is a row of the same
 size: it is computed while the logits are at hand, and kept in their place.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -22,33 +23,46 @@ def chosen_logprobs(logits_PV: Tensor, targets_P: Tensor) -> Tensor:
     return chosen_P - logits_PV.logsumexp(dim=1)
 
 
-def is_plain_head(head: nn.Module) -> bool:
-    """Return whether a head is a matrix product and nothing else, as `head_logprobs` needs it."""
+def is_plain_head(head: object) -> TypeGuard[nn.Linear]:
+    """Return whether a head is a matrix product and nothing else, as `Head` needs it."""
     return type(head) is nn.Linear and head.bias is None
 
 
-def head_logprobs(head: nn.Linear, hidden_PH: Tensor, targets_P: Tensor) -> Tensor:
-    """Return the log-probability of each target token.
+class Head:
+    """A model's output head with the buffer for its logits; one pass at a time."""
 
-    Args:
-        head: The output head: frozen weights, no bias.
-        hidden_PH: Hidden states that enter the head; carries gradient.
-        targets_P: int64, the token to score at each position.
+    def __init__(self, linear: nn.Linear) -> None:
+        """Take a head with frozen weights and without bias."""
+        self._weight_VH = linear.weight
+        self._buffer_CV = linear.weight.new_empty(0, len(linear.weight))
 
-    Returns:
-        fp32 tensor of shape (P,), differentiable once with respect to `hidden_PH`.
-    """
-    return _HeadLogprobs.apply(hidden_PH, targets_P, head.weight)  # pyright: ignore[reportReturnType]
+    def logprobs(self, hidden_PH: Tensor, targets_P: Tensor) -> Tensor:
+        """Return the log-probability of each target token.
+
+        Args:
+            hidden_PH: Hidden states that enter the head; carries gradient.
+            targets_P: int64, the token to score at each position.
+
+        Returns:
+            fp32 tensor of shape (P,), differentiable once with respect to `hidden_PH`.
+        """
+        rows = min(CHUNK_POSITIONS, len(hidden_PH))
+        if rows > len(self._buffer_CV):
+            self._buffer_CV = self._buffer_CV.new_empty(rows, len(self._weight_VH))
+        return _HeadLogprobs.apply(hidden_PH, targets_P, self._weight_VH, self._buffer_CV)  # pyright: ignore[reportReturnType]
 
 
 class _HeadLogprobs(torch.autograd.Function):
     """log p of the targets; the derivative, W[target] − Σ p_v W[v], is taken chunk by chunk."""
 
     @staticmethod
-    def forward(ctx: Any, hidden_PH: Tensor, targets_P: Tensor, weight_VH: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, hidden_PH: Tensor, targets_P: Tensor, weight_VH: Tensor, buffer_CV: Tensor
+    ) -> Tensor:
         logprobs_P = torch.empty(len(hidden_PH), dtype=torch.float32, device=hidden_PH.device)
         derivative_PH = torch.empty_like(hidden_PH) if ctx.needs_input_grad[0] else None
-        for chunk, probabilities_CV in _projected(hidden_PH, targets_P, weight_VH, logprobs_P):
+        chunks = _projected(hidden_PH, targets_P, weight_VH, buffer_CV, logprobs_P)
+        for chunk, probabilities_CV in chunks:
             if derivative_PH is not None:
                 expected_CH = probabilities_CV.to(weight_VH.dtype) @ weight_VH
                 derivative_PH[chunk] = weight_VH[targets_P[chunk]].sub_(expected_CH)
@@ -56,17 +70,15 @@ class _HeadLogprobs(torch.autograd.Function):
         return logprobs_P
 
     @staticmethod
-    def backward(ctx: Any, grad_P: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, grad_P: Tensor) -> tuple[Tensor, None, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         (derivative_PH,) = ctx.saved_tensors
-        return (grad_P[:, None] * derivative_PH).to(derivative_PH.dtype), None, None
+        return (grad_P[:, None] * derivative_PH).to(derivative_PH.dtype), None, None, None
 
 
 def _projected(
-    hidden_PH: Tensor, targets_P: Tensor, weight_VH: Tensor, logprobs_P: Tensor
+    hidden_PH: Tensor, targets_P: Tensor, weight_VH: Tensor, buffer_CV: Tensor, logprobs_P: Tensor
 ) -> Iterator[tuple[slice, Tensor]]:
     """Fill `logprobs_P` chunk by chunk; yield each chunk and its rows' probabilities, fp32."""
-    vocabulary = len(weight_VH)
-    buffer_CV = hidden_PH.new_empty(min(CHUNK_POSITIONS, len(hidden_PH)), vocabulary)
     for start in range(0, len(hidden_PH), CHUNK_POSITIONS):
         chunk = slice(start, min(start + CHUNK_POSITIONS, len(hidden_PH)))
         logits_CV = buffer_CV[: chunk.stop - start]

@@ -251,4 +251,6 @@ class _GatedSilu(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
         gate_NI, up_NI = ctx.saved_tensors
         grad_up = silu(gate_NI).mul_(grad)
-        return torch.ops.aten.silu_backward(grad * up_NI, gate_NI), grad_up
+        grad_gate = grad * up_NI
+        torch.ops.aten.silu_backward.grad_input(grad_gate, gate_NI, grad_input=grad_gate)
+        return grad_gate, grad_up
