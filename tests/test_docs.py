@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ from app.metrics import STEP_CURVES, RunMetrics
 from db.enums import ErrorKind, RunStatus
 from db.formats import FORMATS, READABLE, parse
 from db.formats.documenting import page
-from trainer.config import RECIPE_SETTINGS, Preset, TrainConfig
+from trainer.config import Preset, TrainConfig
+from trainer.presets import RECIPE_SETTINGS
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = "\n".join(path.read_text("utf-8") for path in sorted(DOCS.glob("*.md")))
@@ -142,3 +144,10 @@ def test_pages_link_only_to_pages_that_exist() -> None:
             link = target.split(")")[0].split("#")[0]
             if link and "://" not in link:
                 assert (path.parent / link).exists(), f"{path.name} links to {link}"
+
+
+def test_the_page_about_runs_names_tests_that_exist() -> None:
+    tests = "\n".join(path.read_text("utf-8") for path in Path(__file__).parent.rglob("test_*.py"))
+    named = re.findall(r"`(\w+)`", RUNS.split("## What is tried")[1].split("\n## ")[0])
+    assert len(named) > 30
+    assert [name for name in named if f"def test_{name}(" not in tests] == []

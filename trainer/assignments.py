@@ -2,9 +2,9 @@
 
 from typing import Any, get_type_hints
 
-from trainer.config import TrainConfig, known_settings
+from trainer.config import TrainConfig
 from trainer.errors import ConfigError
-from trainer.fields import parse_value, shown
+from trainer.fields import known_settings, parse_value, shown
 
 
 def parse_assignments(assignments: list[str]) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def parse_assignments(assignments: list[str]) -> dict[str, Any]:
                 where="--set",
                 remedy="For example: --set learning_rate=5e-5",
             )
-        known_settings({key: text})
+        known_settings(TrainConfig, {key: text})
         if key == "preset":
             raise ConfigError("the preset is no setting", where="--set", remedy="Use --preset.")
         parsed[key] = parse_value(key, text, types[key])

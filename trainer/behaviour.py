@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from trainer.choices import LossName, OldLogprobs
-from trainer.config import RECIPE_OLD_LOGPROB, TrainConfig
+from trainer.config import TrainConfig
 from trainer.data.datums import build_datum
 from trainer.data.turns import TrainableTurn, at_turn
 from trainer.engine.types import Datum
 from trainer.engines import Engine
 from trainer.errors import NotFiniteError
 from trainer.plan import Step
+from trainer.presets import RECIPE_OLD_LOGPROB
 from trainer.runs.checkpoint import Logprobs, Progress
 from trainer.runs.recorder import Recorder
 

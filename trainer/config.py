@@ -24,7 +24,8 @@ from trainer.choices import (
     Schedule,
 )
 from trainer.errors import ConfigError
-from trainer.fields import Limits, coerce_value, setting, shown
+from trainer.fields import Limits, checked_value, known_settings, setting
+from trainer.presets import preset_settings
 
 EMBEDDED_MODEL = "smollm2-135m"
 
@@ -293,14 +294,7 @@ class TrainConfig:
         """Check every field's type and range."""
         types = get_type_hints(type(self))
         for field in dataclasses.fields(self):
-            value = coerce_value(field.name, getattr(self, field.name), types[field.name])
-            limits: Limits | None = field.metadata["limits"]
-            if limits is not None and not limits.allow(value):
-                raise ConfigError(
-                    f"{shown(value)} is out of range",
-                    where=f"setting {field.name}",
-                    remedy=f"It must be {limits}.",
-                )
+            value = checked_value(field, getattr(self, field.name), types[field.name])
             object.__setattr__(self, field.name, value)
         if self.aggregation is Aggregation.ONE_RATER and not self.rater.strip():
             raise ConfigError(
@@ -323,7 +317,7 @@ class TrainConfig:
         Raises:
             ConfigError: if a key is unknown or a value does not fit.
         """
-        given = known_settings(data)
+        given = known_settings(cls, data)
         return cls(**{**preset_settings(given.get("preset")), **given})
 
     @classmethod
@@ -333,50 +327,4 @@ class TrainConfig:
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some settings changed."""
-        return dataclasses.replace(self, **known_settings(changes))
-
-
-RECIPE_OLD_LOGPROB = -0.5
-"""The constant that the seed recipe takes for every old log-probability, in nats."""
-
-RECIPE_SETTINGS: dict[str, Any] = {
-    "rendering": Rendering.PLAIN,
-    "credit": CreditMode.RECIPE,
-    "dual_clip": 0.0,
-    "guard": Guard.NONE,
-    "old_logprobs": OldLogprobs.CONSTANT,
-    "loss_scale": LossScale.SUM,
-    "epochs": 2,
-    "batch_conversations": 0,
-    "learning_rate": 1e-4,
-    "warmup_steps": 0,
-    "adam_eps": 1e-12,
-    "weight_decay": 0.0,
-    "grad_clip_norm": 0.0,
-    "max_kl": 0.0,
-}
-"""What the seed recipe does differently from `standard`."""
-
-
-def preset_settings(preset: object) -> dict[str, Any]:
-    """Return what a preset, given by its name, does differently from `standard`."""
-    return RECIPE_SETTINGS if preset == Preset.RECIPE else {}
-
-
-def known_settings(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the data as settings.
-
-    Raises:
-        ConfigError: if it is no JSON object, or holds a key that is no setting.
-    """
-    if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - from a file
-        raise ConfigError("the configuration is no JSON object", where="configuration")
-    names = [field.name for field in dataclasses.fields(TrainConfig)]
-    for key in data:
-        if key not in names:
-            raise ConfigError(
-                f"there is no setting named {shown(key)}",
-                where="configuration",
-                remedy=f"The settings are: {', '.join(names)}.",
-            )
-    return dict(data)
+        return dataclasses.replace(self, **known_settings(type(self), changes))

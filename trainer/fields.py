@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -58,6 +59,42 @@ def parse_value(name: str, text: str, kind: type[Any]) -> Any:
         raise ConfigError(
             f"{shown(text)} is not {describe(kind)}", where=f"setting {name}"
         ) from None
+
+
+def known_settings(config: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return data as settings of a configuration, a dataclass.
+
+    Raises:
+        ConfigError: if it is no JSON object, or holds a key that is no setting.
+    """
+    if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - from a file
+        raise ConfigError("the configuration is no JSON object", where="configuration")
+    names = [field.name for field in dataclasses.fields(config)]
+    for key in data:
+        if key not in names:
+            raise ConfigError(
+                f"there is no setting named {shown(key)}",
+                where="configuration",
+                remedy=f"The settings are: {', '.join(names)}.",
+            )
+    return dict(data)
+
+
+def checked_value(field: dataclasses.Field[Any], value: Any, kind: type[Any]) -> Any:
+    """Return the value of a setting as its kind.
+
+    Raises:
+        ConfigError: if it is of another kind or out of range.
+    """
+    value = coerce_value(field.name, value, kind)
+    limits: Limits | None = field.metadata["limits"]
+    if limits is not None and not limits.allow(value):
+        raise ConfigError(
+            f"{shown(value)} is out of range",
+            where=f"setting {field.name}",
+            remedy=f"It must be {limits}.",
+        )
+    return value
 
 
 def coerce_value(name: str, value: Any, kind: type[Any]) -> Any:

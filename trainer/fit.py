@@ -6,7 +6,7 @@ from trainer.config import TrainConfig
 from trainer.data.findings import Finding
 from trainer.data.turns import TrainableTurn
 from trainer.engine.prefix_tree import count_distinct
-from trainer.estimate import RECOMPUTING_SHARE, Machine
+from trainer.pass_costs import RECOMPUTING_SHARE, Machine
 from trainer.plan import by_conversation
 
 LEAST_TOKENS = 16

@@ -8,7 +8,7 @@ from trainer.config import TrainConfig
 from trainer.engine.calibration import calibrate, facts, free_bytes
 from trainer.engine.memory import FREE_SHARE
 from trainer.errors import CheckpointError
-from trainer.estimate import Calibration, Machine
+from trainer.pass_costs import Calibration, Machine
 from trainer.runs.folder import read_json, write_json
 
 KEPT_FOR = timedelta(days=1)

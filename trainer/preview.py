@@ -11,8 +11,9 @@ from trainer.data.rendering import Tokenizer
 from trainer.data.turns import Turn, build_turns, held_out_turns, trainable_turns
 from trainer.engine.prefix_tree import count_distinct
 from trainer.errors import BadDataError
-from trainer.estimate import Estimate, Machine, estimate_run
+from trainer.estimate import Estimate, estimate_run
 from trainer.fit import find_misfits
+from trainer.pass_costs import Machine
 from trainer.remote.fitting import SentTokens, sent_tokens, unfit
 
 

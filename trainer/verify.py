@@ -6,7 +6,7 @@ from typing import Any
 from db.examples import load_example
 from db.settings import Settings
 from trainer.catalog import EMBEDDED_MODEL, find_model
-from trainer.config import RECIPE_OLD_LOGPROB, Preset, TrainConfig
+from trainer.config import Preset, TrainConfig
 from trainer.data.datums import build_datum
 from trainer.data.turns import build_turns, trainable_turns
 from trainer.engine.client import ServiceClient, choose_device
@@ -16,6 +16,7 @@ from trainer.engine.sharing import plain_logprobs
 from trainer.engine.types import TensorData
 from trainer.errors import ModelError
 from trainer.models import load_base_model, pull
+from trainer.presets import RECIPE_OLD_LOGPROB
 
 SEED_MODEL = "Qwen/Qwen3-0.6B"
 

@@ -15,16 +15,9 @@ from trainer.data.rendering import RenderedTurn
 from trainer.data.turns import TrainableTurn
 from trainer.engine import calibration
 from trainer.errors import OutOfMemoryError
-from trainer.estimate import (
-    Calibration,
-    Machine,
-    PassMemory,
-    PassTime,
-    Work,
-    estimate_run,
-    passes_of,
-)
+from trainer.estimate import estimate_run, passes_of
 from trainer.fit import find_misfits
+from trainer.pass_costs import Calibration, Machine, PassMemory, PassTime, Work
 
 RECIPE = TrainConfig.for_preset(Preset.RECIPE, epochs=2, sample_tokens=10)
 

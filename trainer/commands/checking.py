@@ -6,7 +6,7 @@ import json
 from db.settings import read_settings
 from trainer.commands.data import add_data_options, read_config, read_conversations
 from trainer.config import TrainConfig
-from trainer.estimate import Machine
+from trainer.pass_costs import Machine
 
 # ruff: noqa: PLC0415 - see the package
 

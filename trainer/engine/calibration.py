@@ -22,8 +22,8 @@ from trainer.engine.policy import Policy
 from trainer.engine.training_client import TrainingClient
 from trainer.engine.types import AdamParams, Datum, ModelInput, SamplingParams, TensorData
 from trainer.errors import OutOfMemoryError
-from trainer.estimate import Calibration, PassMemory, PassTime
 from trainer.models import load_base_model, load_tokenizer
+from trainer.pass_costs import Calibration, PassMemory, PassTime
 
 LENGTHS = (64, 256, 1024)
 """Lengths of the passes that are timed, in tokens; the warm-up has the first."""
