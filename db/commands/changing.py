@@ -80,6 +80,36 @@ def apply(session: Session, event: EventTable) -> None:
     session.flush()
 
 
+def take_away(
+    session: Session,
+    said: ScoreTable | OutcomeTable | AdjudicationTable | PendingNoteTable,
+    conversation_id: int,
+    *,
+    changed_by: int | None = None,
+) -> None:
+    """Delete what a person says, and log that it went; undo passes over that.
+
+    Args:
+        session: The caller's transaction.
+        said: A score, a decision, or a note that waits for a score.
+        conversation_id: The conversation that it is about.
+        changed_by: Who takes it away, where that is a person other than the rater.
+    """
+    session.add(
+        EventTable(
+            user_id=said.user_id,
+            conversation_id=conversation_id,
+            message_id=None if isinstance(said, OutcomeTable) else said.message_id,
+            old_value=None if isinstance(said, PendingNoteTable) else said.value,
+            old_note=said.note,
+            adjudicates=isinstance(said, AdjudicationTable),
+            undoable=False,
+            changed_by=changed_by,
+        )
+    )
+    session.delete(said)
+
+
 def own_score(
     session: Session, user_id: int, conversation_id: int, message_id: int | None
 ) -> ScoreTable | OutcomeTable | None:

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import delete, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db.commands.changing import take_away
 from db.commands.storing import message_row, store_scores, targets_of
 from db.enums import Role
 from db.errors import DataError
 from db.models import (
     AdjudicationTable,
-    EventTable,
     MessageTable,
     MessageVersionTable,
     PendingNoteTable,
@@ -103,33 +103,7 @@ def _keep_version(session: Session, row: MessageTable, edit: Edit, *, scores_kep
 
 
 def _take_scores(session: Session, row: MessageTable, changed_by: int | None) -> None:
-    """Take every score and note of a message away; the log says who did it, undo passes over it."""
-    for table in (ScoreTable, AdjudicationTable):
-        for score in session.scalars(select(table).where(table.message_id == row.id)):
-            session.add(
-                EventTable(
-                    user_id=score.user_id,
-                    conversation_id=row.conversation_id,
-                    message_id=row.id,
-                    old_value=score.value,
-                    old_note=score.note,
-                    undoable=False,
-                    adjudicates=table is AdjudicationTable,
-                    changed_by=changed_by,
-                )
-            )
-        session.execute(delete(table).where(table.message_id == row.id))
-    for waiting in session.scalars(
-        select(PendingNoteTable).where(PendingNoteTable.message_id == row.id)
-    ):
-        session.add(
-            EventTable(
-                user_id=waiting.user_id,
-                conversation_id=row.conversation_id,
-                message_id=row.id,
-                old_note=waiting.note,
-                undoable=False,
-                changed_by=changed_by,
-            )
-        )
-        session.delete(waiting)
+    """Take every score, decision and waiting note of a message away; the log says who did it."""
+    for table in (ScoreTable, AdjudicationTable, PendingNoteTable):
+        for said in session.scalars(select(table).where(table.message_id == row.id)).all():
+            take_away(session, said, row.conversation_id, changed_by=changed_by)

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
+from db.commands.changing import take_away
 from db.commands.counting import recount
 from db.engine import Database
 from db.enums import ImportState
@@ -14,7 +15,6 @@ from db.errors import ConflictError, NotFoundError
 from db.models import (
     AdjudicationTable,
     ConversationTable,
-    EventTable,
     ImportedScoreTable,
     ImportTable,
     OutcomeTable,
@@ -200,20 +200,8 @@ def _take_scores_back(session: Session, import_id: int) -> None:
             row = session.get(AdjudicationTable, score.message_id)
         else:
             row = session.get(ScoreTable, (score.message_id, score.user_id))
-        if row is None:
-            continue
-        session.add(
-            EventTable(
-                user_id=score.user_id,
-                conversation_id=score.conversation_id,
-                message_id=score.message_id,
-                old_value=row.value,
-                old_note=row.note,
-                adjudicates=score.adjudicates,
-                undoable=False,
-            )
-        )
-        session.delete(row)
+        if row is not None:
+            take_away(session, row, score.conversation_id)
     session.flush()
     recount(session, {score.conversation_id for score in added})
 
