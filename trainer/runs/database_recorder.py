@@ -21,7 +21,10 @@ HEARTBEAT_S = 5.0
 """How often a run says that it lives, whatever it computes meanwhile."""
 
 LOOK_EVERY_S = 1.0
-"""How often the thread looks for figures to store, and for a stop request."""
+"""How often the thread looks for a stop request."""
+
+STORE_EVERY_S = 2.0
+"""How often it stores what is new, about as often as a page looks: each time costs the loop a little."""
 
 PATIENCE_S = 600.0
 """How long a run waits at its end for a database that cannot be written."""
@@ -138,6 +141,7 @@ class DatabaseRecorder:
         finally:
             done.set()
             thread.join()
+            self._files.write_events()
             patiently(self.store)
         if self._error is not None:
             raise self._error
@@ -173,11 +177,11 @@ class DatabaseRecorder:
                 self._stop.set()
 
     def _look(self) -> None:
-        """Store if there is something new or a heartbeat is due; else only ask whether to stop."""
+        """Store if it is time to; else only ask whether to stop."""
         self._meter.look()
-        self._files.write_events()
-        is_due = time.monotonic() - self._told_at >= HEARTBEAT_S
-        if self._turns or self._steps or self._state != self._told or is_due:
+        is_new = bool(self._turns or self._steps) or self._state != self._told
+        if time.monotonic() - self._told_at >= (STORE_EVERY_S if is_new else HEARTBEAT_S):
+            self._files.write_events()
             self.store()
         elif _is_to_stop(self._database, self._run_id):
             self._stop.set()
