@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from db.settings import read_settings
 from tests.bench.children import in_child
 from tests.bench.parts import PARTS
 from tests.bench.results import Machine, Results
+from tests.bench.stored import in_words
 from tests.bench.table import lines_table, targets_table
 from tests.bench.targets import targets
 from tests.bench.workloads import PEAK_CASES, QUICK_ROWS, ROWS
@@ -43,8 +45,7 @@ def main() -> None:
     elif arguments.step == "peak":
         print(json.dumps(peak(arguments.case)))
     elif arguments.step == "table":
-        path = results_file(quick=arguments.quick)
-        show(json.loads(path.read_text(encoding="utf-8")))
+        show(last_results(quick=arguments.quick))
     elif arguments.part is None:
         part = PARTS[arguments.step]
         print(part.text(part.measure()))
@@ -89,15 +90,27 @@ def results_file(*, quick: bool) -> Path:
     return read_settings().home / ("bench-quick.json" if quick else "bench.json")
 
 
+def last_results(*, quick: bool) -> dict[str, Any]:
+    """Return the figures of the last run; without one, end with a word."""
+    path = results_file(quick=quick)
+    if not path.exists():
+        sys.exit(f"There are no figures in {path} yet. Measure first: python -m tests.bench")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def show(data: dict[str, Any]) -> None:
     """Print the tables."""
-    results = Results.from_json(data)
-    machine = results.machine
-    print(f"{machine.processor}, {machine.torch_threads} threads, fp32, torch {machine.torch}\n")
-    print(lines_table(results), targets_table(targets(results)), sep="\n\n")
+    print(in_words("engine", lambda: _engine_text(data)))
     for name, part in PARTS.items():
         if name in data:
-            print("", part.text(part.read(data[name])), sep="\n")
+            print("", in_words(name, partial(part.text_of, data[name])), sep="\n")
+
+
+def _engine_text(data: dict[str, Any]) -> str:
+    results = Results.from_json(data)
+    machine = results.machine
+    where = f"{machine.processor}, {machine.torch_threads} threads, fp32, torch {machine.torch}"
+    return f"{where}\n\n{lines_table(results)}\n\n{targets_table(targets(results))}"
 
 
 def times(*, quick: bool) -> dict[str, object]:

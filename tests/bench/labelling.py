@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tests.bench.children import in_child
+from tests.bench.stored import read_figures
 from tests.bench.table import markdown
 from tests.bench.targets import Target
 
@@ -50,7 +51,9 @@ class LabellingResults:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Read what `dataclasses.asdict` gave."""
-        return cls(few=LabelTimes(**data["few"]), many=LabelTimes(**data["many"]))
+        return read_figures(
+            cls, {size: read_figures(LabelTimes, times) for size, times in data.items()}
+        )
 
 
 def measure_labelling() -> LabellingResults:

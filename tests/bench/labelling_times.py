@@ -1,49 +1,31 @@
 """Timing the label page in Chromium, on a small and a large database by turns; no torch here."""
 
-import shutil
 import sqlite3
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from db import commands
 from db.engine import open_database
 from db.enums import Role
 from db.records import Conversation, Message, Score
 from db.settings import Settings
+from tests.bench.chromium import WAIT_S, chromium, seen_ms, settle, watch
 from tests.bench.labelling import FEW, MANY, TURNS, LabelTimes
-from tests.browser.conftest import CHROMIUM_FLAGS, AppServer
+from tests.browser.conftest import AppServer
 
 ROUNDS = 6
 MOVES = 3
 """Conversations that are passed over in each round before one is scored."""
 
-WAIT_S = 30
 _AT_ONCE = 500
-
-_WATCH = """
-([selector, wanted, waitMs]) => {
-  const begun = performance.now();
-  window.seen = new Promise((resolve, reject) => {
-    setTimeout(() => reject(new Error(`${selector} never said "${wanted}"`)), waitMs);
-    const watch = new MutationObserver(() => {
-      const found = [...document.querySelectorAll(selector)];
-      if (!found.some((element) => element.textContent.includes(wanted))) return;
-      watch.disconnect();
-      resolve(performance.now() - begun);
-    });
-    watch.observe(document.body, { childList: true, subtree: true, characterData: true });
-  });
-}
-"""
-"""Notes when an element of the page comes to hold a text."""
 
 
 @dataclass(slots=True)
@@ -63,23 +45,23 @@ class Desk:
         self.page.goto(self.url)
         link = self.page.get_by_role("link", name="Label", exact=True)
         expect(link).to_be_visible(timeout=WAIT_S * 1000)
-        self.settle()
-        self.watch("h4", "talk")
+        settle(self.page)
+        watch(self.page, "h4", "talk")
         link.click()
-        self.open_ms.append(self.seen())
+        self.open_ms.append(seen_ms(self.page))
         expect(self.page.get_by_text("Keys are awake")).to_be_visible(timeout=WAIT_S * 1000)
-        self.settle()
+        settle(self.page)
         for _ in range(MOVES):
             at = int(self.page.locator("h4").inner_text().split()[1])
-            self.watch("h4", title(at + 1))
+            watch(self.page, "h4", title(at + 1))
             self.page.keyboard.press("ArrowRight")
-            self.next_ms.append(self.seen())
-            self.settle()
+            self.next_ms.append(seen_ms(self.page))
+            settle(self.page)
         for turn in range(TURNS):
-            self.watch(f".st-key-turn-{turn}", "saved")
+            watch(self.page, f".st-key-turn-{turn}", "saved")
             self.stored_ms.append(self.stored(str(1 + (round + turn) % 9)))
-            self.saved_ms.append(self.seen())
-            self.settle()
+            self.saved_ms.append(seen_ms(self.page))
+            settle(self.page)
 
     def stored(self, key: str) -> float:
         """Press a key; return the milliseconds until the log of scores has grown."""
@@ -97,20 +79,6 @@ class Desk:
         (last,) = self.log.execute("SELECT max(id) FROM events").fetchone()
         return last
 
-    def watch(self, selector: str, wanted: str) -> None:
-        """Begin to wait for a text."""
-        self.page.evaluate(_WATCH, [selector, wanted, WAIT_S * 1000])
-
-    def seen(self) -> float:
-        """Return the milliseconds from `watch` until it was there; it fails after `WAIT_S`."""
-        return self.page.evaluate("() => window.seen")
-
-    def settle(self) -> None:
-        """Wait until the server has drawn the whole page, and a moment, as a person would."""
-        drawn = '[data-testid="stApp"][data-test-script-state="notRunning"]'
-        self.page.wait_for_selector(drawn, timeout=WAIT_S * 1000)
-        self.page.wait_for_timeout(200)
-
     def times(self) -> LabelTimes:
         """Return the medians; the first round, in which everything is loaded, does not count."""
         return LabelTimes(
@@ -124,13 +92,7 @@ class Desk:
 
 def labelling_times() -> dict[str, Any]:
     """Let two servers be asked by turns."""
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    assert path, "The label page is measured in Chromium: apt-get install -y chromium"
-    with (
-        sync_playwright() as playwright,
-        closing(playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)) as browser,
-        ExitStack() as stack,
-    ):
+    with chromium() as browser, ExitStack() as stack:
         desks = [stack.enter_context(_desk(browser, size)) for size in (FEW, MANY)]
         for round in range(ROUNDS + 1):
             for desk in desks:

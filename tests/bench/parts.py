@@ -44,6 +44,14 @@ class Part:
         """Return the results and what they had to reach as text."""
         return f"{self.table(results)}\n\n{targets_table(self.targets(results))}"
 
+    def text_of(self, data: dict[str, Any]) -> str:
+        """Return what `bench.json` holds as text.
+
+        Raises:
+            OldFiguresError: if it is of another version of the benchmark.
+        """
+        return self.text(self.read(data))
+
 
 # The steps import what they need: the parent process, which only starts children, stays small.
 
@@ -65,6 +73,10 @@ def _runs(step: str) -> Any:
         from tests.bench.polls import polls  # noqa: PLC0415
 
         return polls()
+    if step == "pages":
+        from tests.bench.run_pages import run_pages  # noqa: PLC0415
+
+        return run_pages(read_settings())
     from tests.bench.recording import recording  # noqa: PLC0415
 
     return recording(read_settings())
@@ -97,7 +109,7 @@ PARTS = {
     ),
     "runs": Part(
         about="measure only what runs cost their viewers and themselves",
-        steps=("polls", "recording"),
+        steps=("polls", "recording", "pages"),
         in_this_process=_runs,
         measure=measure_runs,
         read=RunResults.from_json,

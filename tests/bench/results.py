@@ -2,9 +2,12 @@
 
 import os
 import platform
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
+
+from tests.bench.stored import read_figures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +86,11 @@ class Results:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Read what `to_json` returned; keys that stand beside it are passed over."""
         return cls(
-            machine=Machine(**data["machine"]),
-            rows=tuple(RowTimes(**row) for row in data["rows"]),
+            machine=read_figures(Machine, data["machine"]),
+            rows=tuple(read_figures(RowTimes, row) for row in data["rows"]),
             peak_bytes=data["peak_bytes"],
         )
 

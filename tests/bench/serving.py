@@ -1,10 +1,11 @@
 """The chat endpoint beside plain `generate`, and what later turns of a chat compute; no torch here."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from tests.bench.children import in_child
+from tests.bench.stored import read_figures
 from tests.bench.table import markdown
 from tests.bench.targets import Target
 
@@ -59,9 +60,10 @@ class ServingResults:
     turns: Sequence[ChatTurn]
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Read what `dataclasses.asdict` gave."""
-        return cls(**{**data, "turns": tuple(ChatTurn(**turn) for turn in data["turns"])})
+        turns = tuple(read_figures(ChatTurn, turn) for turn in data.get("turns", ()))
+        return read_figures(cls, {**data, "turns": turns})
 
 
 def measure_serving() -> ServingResults:
