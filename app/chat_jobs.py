@@ -11,28 +11,17 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
 import streamlit as st
 
 from app import chat_store
-from app.chat_client import (
-    GIVEN_UP,
-    Growing,
-    LostError,
-    RefusedError,
-    is_busy,
-    stream_reply,
-)
+from app.chat_client import GIVEN_UP, Growing, LostError, RefusedError, stream_reply
+from app.chat_server import Phase, Progress, holder, reach
 from app.chat_tree import Chat, Ending, Reply, Turn, history, with_replies
-from db import queries
 from db.engine import Database
-from db.enums import RunStatus
 from db.errors import ConflictError, EveryTurnError, StorageError
 from db.records import Run
 from trainer.runs.failure import explain
-from trainer.runs.reconcile import reconcile
-from trainer.serving import worker
 from trainer.serving.address import Address
 
 UNSEEN_S = 30.0
@@ -41,32 +30,17 @@ UNSEEN_S = 30.0
 WAITING_UNSEEN_S = 3600.0
 """A question that waits for the device is given up after so long without anybody looking."""
 
-_LOOK_S = 0.2
-_WAIT_S = 1.0
 _ATTEMPTS = 2
 
 
-class Phase(StrEnum):
-    """What a job is doing."""
-
-    STARTING = "starting"
-    WAITING = "waiting"
-    LOADING = "loading"
-    ANSWERING = "answering"
-    DONE = "done"
-
-
 @dataclass(slots=True, kw_only=True)
-class Job:
+class Job(Progress):
     """One question to one or several models.
 
     Attributes:
         chat: The chat when the question was asked.
         turn: The question.
         growing: The replies, by model.
-        run: The run that the job waits for.
-        waits_for: What else it waits for, in words.
-        loading: How far the server is.
         seen_at: When a page last looked, by `time.monotonic`.
     """
 
@@ -74,10 +48,6 @@ class Job:
     turn: Turn
     growing: dict[str, Growing]
     database: Database
-    phase: Phase = Phase.STARTING
-    run: Run | None = None
-    waits_for: str = ""
-    loading: worker.Worker | None = None
     seen_at: float = field(default_factory=time.monotonic)
     _loop: asyncio.AbstractEventLoop | None = None
     _task: "asyncio.Task[None] | None" = None
@@ -127,7 +97,7 @@ class Job:
         """Ask every model; those whose server went away before a word are asked once more."""
         waiting = list(self.growing.values())
         for attempt in range(1, _ATTEMPTS + 1):
-            address = await self._server()
+            address = await reach(self.database, self.chat.base_model, self)
             if self.phase is not Phase.ANSWERING:
                 self.phase, self.seen_at = Phase.ANSWERING, time.monotonic()
             lost = await asyncio.gather(
@@ -160,72 +130,6 @@ class Job:
             return False
         growing.ending = Ending.FAILED
         return False
-
-    async def _server(self) -> Address:
-        """Wait for the device, and for the server, which is started where it is not there.
-
-        Raises:
-            StorageError: if it cannot be started, or ended before it answered.
-        """
-        settings, model = self.database.settings, self.chat.base_model
-        started = False
-        while True:
-            seen = await asyncio.to_thread(worker.look, settings)
-            device = seen.address.device if seen.address else worker.chat_device()
-            self.run = await asyncio.to_thread(holder, self.database, device)
-            if self.run is not None:
-                self.phase = Phase.WAITING
-                if started:  # it was asked for in the same moment as the run: the run goes first
-                    await asyncio.to_thread(worker.make_room, settings, device)
-                    started = False
-                await asyncio.sleep(_WAIT_S)
-                continue
-            if seen.stage is worker.Stage.OFF:
-                if started:
-                    raise StorageError(
-                        seen.problem.rstrip(".") or "the model's process ended as it began",
-                        where="chat",
-                        remedy="Ask again; its log is serve.log in the data folder.",
-                    )
-                await self._start(model)
-                started = True
-                continue
-            if seen.base_model != model:
-                await self._change_model(seen)
-                continue
-            if seen.address is not None:
-                if self.loading is not None:
-                    loading_s, self.loading = self.loading.loading_s, None
-                    await asyncio.to_thread(worker.note_loaded, settings, loading_s)
-                self.waits_for = ""
-                return seen.address
-            self.phase, self.loading = Phase.LOADING, seen
-            await asyncio.sleep(_LOOK_S)
-
-    async def _start(self, model: str) -> None:
-        self.phase = Phase.LOADING
-        try:
-            await asyncio.to_thread(worker.start, self.database.settings, model)
-        except OSError as error:
-            raise StorageError(
-                f"the model's process cannot be started ({error.strerror})",
-                where="chat",
-                remedy="Check that the data folder can be written and has space.",
-            ) from error
-
-    async def _change_model(self, seen: worker.Worker) -> None:
-        """Let another base model go, once nobody talks to it."""
-        self.waits_for = f"another chat, which talks to {seen.base_model}"
-        self.phase = Phase.WAITING
-        busy = seen.address is None
-        if seen.address is not None:
-            with suppress(LostError):
-                busy = await is_busy(seen.address)
-        if busy:
-            await asyncio.sleep(_WAIT_S)
-        elif seen.address is not None:
-            device = seen.address.device
-            await asyncio.to_thread(worker.make_room, self.database.settings, device)
 
     def _fail(self, error: EveryTurnError) -> None:
         for growing in self.growing.values():
@@ -292,14 +196,6 @@ def job_of(chat_id: str) -> Job | None:
         return None
     job.seen_at = time.monotonic()
     return job
-
-
-def holder(database: Database, device: str) -> Run | None:
-    """Return the run that holds a device, if one does; dead runs are ended first."""
-    reconcile(database)
-    active = [status for status in RunStatus if status.has_process]
-    found = queries.runs_with_status(database, *active)
-    return next((run for run in found if run.device == device), None)
 
 
 @dataclass(slots=True)

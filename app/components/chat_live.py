@@ -3,8 +3,9 @@
 import streamlit as st
 
 from app import routes
-from app.chat_jobs import Job, Phase, job_of
+from app.chat_jobs import Job, job_of
 from app.chat_models import base_title, lane_title
+from app.chat_server import Phase
 from app.chat_tree import Chat, Turn
 from app.components.chat_actions import stop
 from app.components.format import plain

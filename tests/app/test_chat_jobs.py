@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from app import chat_jobs, chat_store
-from app.chat_jobs import Job, Phase
+from app.chat_jobs import Job
 from app.chat_sending import conversations_of
+from app.chat_server import Phase
 from app.chat_tree import BASE, Chat, Ending, Sampling, Turn, ask
 from db.engine import Database
 from tests.forking import Forks
