@@ -65,14 +65,15 @@ def render_rule(found: Detection, rule: ScoreRule, *, key: str) -> ScoreRule | N
 def _words(seen: SeenScores, scale: Scale) -> str:
     examples = ", ".join(plain(text) for text in seen.examples)
     missing = f", {counted(seen.missing, 'empty one')}" if seen.missing else ""
-    doubt = (
-        f" :orange-badge[{counted(seen.untrusted, 'value')} off this scale]"
-        if seen.untrusted and scale == seen.scale
-        else ""
-    )
+    marks: list[str] = []
+    if seen.doubt is not None and (scale.used or seen.doubt.is_of_scale):
+        marks.append(seen.doubt.label)
+    if seen.untrusted and scale.used and scale == seen.scale:
+        marks.append(f"{counted(seen.untrusted, 'value')} off this scale")
+    doubts = "".join(f" :orange-badge[{mark}]" for mark in marks)
     return (
         f"`{plain(scale.name)}`: {scale.words} :gray[· {counted(seen.count, 'value')} among the "
-        f"first rows{missing}, such as {examples}]{doubt}"
+        f"first rows{missing}, such as {examples}]{doubts}"
     )
 
 

@@ -1,9 +1,8 @@
 """Replies with a number each: a prompt, its completion, and how good it is."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 from db.formats.draft import Draft, RawScore, draft
 from db.formats.fields import (
@@ -21,7 +20,6 @@ from db.formats.replies import scored_replies
 from db.formats.result import Notes, share
 from db.formats.tools import parse_tools, tools_text_field
 from db.records import Conversation
-from db.text import clean_json
 
 _SCORES = ("score", "reward", "rating", "stars")
 _KEYS = frozenset({*PROMPT_KEYS, *_SCORES, "system", "tools", "title", "id", "completion"})
@@ -53,16 +51,15 @@ def _parse_row(row: object, notes: Notes) -> Iterator[Draft]:
     )
 
 
-def rows(conversations: Iterable[Conversation]) -> Iterator[str]:
-    """Yield a line for each scored reply: what was said before, the reply, and its mean score."""
+def rows(conversations: Iterable[Conversation]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each scored reply: what was said before, the reply, and its mean score."""
     for reply in scored_replies(conversations):
-        row = {
+        yield {
             "prompt": reply.prompt(),
             "completion": [write_message(reply.message)],
             "score": reply.score,
             **tools_text_field(reply.conversation.tools),
         }
-        yield json.dumps(clean_json(row), ensure_ascii=False, allow_nan=False)
 
 
 COMPLETIONS = Format(

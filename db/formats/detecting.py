@@ -1,10 +1,11 @@
 """Which format a file is in, how sure that is, and how its scores are to be read."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn, cast
 
 from db.errors import DataError
+from db.formats.doubts import Doubt, find_doubt
 from db.formats.draft import Draft, RawScore
 from db.formats.fields import check_values, describe
 from db.formats.format import Format
@@ -13,8 +14,9 @@ from db.formats.guessing import guess_scale
 from db.formats.opening import FileFacts, look, open_rows
 from db.formats.result import Notes, RowError
 from db.formats.rows import FileKind, Row
-from db.formats.scales import Scale, ScoreRule, UntrustedError
+from db.formats.scales import Scale, ScoreRule
 from db.formats.source import Source, Unpacked
+from db.formats.values import UntrustedError
 from db.records import ImportIssue, IssueOutcome
 
 _SAMPLE_BYTES = 4 * 2**20
@@ -31,6 +33,7 @@ class SeenScores:
         missing: How many say "no score".
         examples: A few different values as the file has them.
         untrusted: How many the scale does not accept.
+        doubt: What makes them suspicious as a whole, if anything does.
     """
 
     scale: Scale
@@ -38,6 +41,7 @@ class SeenScores:
     missing: int
     examples: tuple[str, ...]
     untrusted: int
+    doubt: Doubt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,16 +159,12 @@ def _scores(format: Format, sample: list[Row]) -> tuple[ScoreRule, tuple[SeenSco
                 for raw in scores:
                     raws.setdefault(raw.name, []).append(raw)
     fixed = {scale.name: scale for scale in format.scales}
-    scales = {
-        name: fixed.get(name) or guess_scale(name, [raw.value for raw in scores])
-        for name, scores in raws.items()
-    }
     order = [
         *(name for name in fixed if name in raws),
         *(name for name in raws if name not in fixed),
     ]
-    seen = tuple(_seen(scales[name], raws[name]) for name in order)
-    return ScoreRule(tuple(scales[name] for name in order)), seen
+    seen = tuple(_seen(name, raws[name], fixed.get(name)) for name in order)
+    return ScoreRule(tuple(scores.scale for scores in seen)), seen
 
 
 def _drafts(format: Format, unit: Sequence[Row]) -> Iterator[Draft]:
@@ -176,7 +176,12 @@ def _drafts(format: Format, unit: Sequence[Row]) -> Iterator[Draft]:
         return
 
 
-def _seen(scale: Scale, raws: Sequence[RawScore]) -> SeenScores:
+def _seen(name: str, raws: Sequence[RawScore], fixed: Scale | None) -> SeenScores:
+    values = [raw.value for raw in raws]
+    scale = fixed or guess_scale(name, values)
+    doubt = find_doubt(scale, values, is_guess=fixed is None)
+    if doubt is not None and doubt.is_of_scale:
+        scale = replace(scale, used=False)
     missing = untrusted = 0
     examples: dict[str, None] = {}
     for raw in raws:
@@ -195,6 +200,7 @@ def _seen(scale: Scale, raws: Sequence[RawScore]) -> SeenScores:
         missing=missing,
         examples=tuple(examples),
         untrusted=untrusted,
+        doubt=doubt,
     )
 
 

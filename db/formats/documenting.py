@@ -25,7 +25,8 @@ the name. A file of any size is read in bounded memory; a row may have up to 64 
 | a JSON document that is malformed in the middle | nothing is imported: where the next row begins cannot be known |
 | the file ends in the middle of a row | that row is skipped, those before are imported |
 | a gzip archive that ends in the middle | the rows before are imported, and you are told |
-| a gzip archive that unpacks to more than 200 times its size (and 256 MB) | refused: no conversations pack so well |
+| a gzip archive that unpacks to more than 200 times its size (and 64 MB) | refused: no conversations pack so well |
+| more than 16 MB of nothing but blanks or empty lines | refused |
 | a zip archive: locked, damaged, with more than 200 files of rows, or unpacking like that | refused, with the reason; pictures, pages and hidden files in it are passed over, a file that is none of the formats is left out and named |
 | a Parquet file that unpacks like that | refused |
 | a CSV record that breaks the rules of quoting, or has more cells than the header | that row is skipped |
@@ -51,15 +52,26 @@ A score is a number from -1 to 1. **0 is a score, null is none**; so are an empt
 "none". How a file's own scores become that is a rule with a line for each kind of score, which the
 import page shows and lets you change:
 
-- **number**: from the worst to the best value, a straight line. Numbers may be written as text or
-  as stars. Numbers from -1 to 1 are taken as they are; for others a customary scale is suggested
-  (0 to 4, 1 to 5, 1 to 10, 0 to 100 ...).
+- **number**: from the worst to the best value, a straight line. Numbers may be written as text,
+  with a percent sign or as stars. Numbers from -1 to 1 are taken as they are; for others a customary
+  scale is suggested (0 to 4, 1 to 5, 1 to 10, 0 to 100 ...).
 - **yes or no**: true and false, chosen and rejected, thumbs up and down, yes and no, good and bad.
 - **rank**: the place among the replies to one prompt; the best becomes the best score.
 
 Of several kinds that are used for one reply the mean counts. A value outside its scale, or one that
 something else in the row contradicts, is not trusted: the score is left out and reported. A value
 that is read as it is and lies outside -1 to 1 skips the row.
+
+Some scores are suspicious as a whole, and the report says so:
+
+| among the first rows | what happens |
+|---|---|
+| three or more of one kind, all the same number, on a scale that had to be guessed (every `rating` is 1: the best, or one star?) | left out until you say which scale they are on |
+| the same where their scale is known (`reward`, `score` and `value` from -1 to 1, yes or no, a scale that the format defines) | used and reported: they set no reply apart from another |
+| some in percent and others not | left out until you say which scale they are on |
+| most are no plain numbers ("4/5", "3 stars") | left out; write them as numbers |
+
+EveryTurn's own form is read as it is, without such doubts: its scores were given here.
 
 ## Imports
 
@@ -79,6 +91,10 @@ _TRL = """
 `kto`, `preference` and `completions` are what TRL's `KTOTrainer`, `DPOTrainer`, `RewardTrainer` and
 `SFTTrainer` take: `make trl` loads each with `datasets` and trains a batch on it. With TRL 1.16.0,
 datasets 5.2 and transformers 5.24 it printed `5 passed`.
+
+`datasets` takes the types of all columns from the first 10 MB of a file. So in all of these exports but
+`native` the first row of each new shape (with tools, with a tool call, with a null) that would come after
+4 MB is moved up to there; the others keep their order.
 """
 
 

@@ -11,7 +11,8 @@ from db.formats.fields import JsonObject, join
 from db.formats.guessing import guess_scale
 from db.formats.messages import lift_system, parse_message, require_messages
 from db.formats.result import Notes, RowError
-from db.formats.scales import Scale, ScoreRule, ScoreTarget, UntrustedError
+from db.formats.scales import Scale, ScoreRule, ScoreTarget
+from db.formats.values import UntrustedError
 from db.records import IMPORTED_RATER, Conversation, Message, Score
 from db.scoring import REMEDY
 from db.text import clean, clean_json

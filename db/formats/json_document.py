@@ -20,7 +20,7 @@ from db.formats.rows import Row, cut_off, mended
 from db.formats.source import LARGEST_ROW_BYTES
 from db.records import ImportIssue
 
-_SPACE = " \t\r\n"
+_SAID = re.compile(r"[^ \t\r\n]")
 _LIST_KEY = re.compile(r'\{\s*"data"\s*:\s*(?=\[)')
 
 
@@ -53,10 +53,11 @@ class _Window:
     def skip_space(self) -> str:
         """Move to the next character that is no space and return it; empty at the end."""
         while True:
-            while self.start < len(self.text) and self.text[self.start] in _SPACE:
-                self.start += 1
-            if self.start < len(self.text):
-                return self.text[self.start]
+            said = _SAID.search(self.text, self.start)
+            if said is not None:
+                self.start = said.start()
+                return said[0]
+            self.start = len(self.text)
             if not self.grow():
                 return ""
 

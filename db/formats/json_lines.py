@@ -24,11 +24,11 @@ def json_lines(chunks: Iterable[bytes], decoder: Decoder) -> Iterator[Row | Impo
     if not decoder.encoding.is_utf8:
         chunks = (text.encode("utf-8", "replace") for text in decoder.texts(chunks))
     row = 0
-    for number, (line, complete) in enumerate(_lines(chunks), start=1):
+    for number, line, complete in _lines(chunks):
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
-        if not line or line.isspace():
-            continue
+            if not line.strip():
+                continue
         row += 1
         place = f"line {number}"
         if len(line) > LARGEST_ROW_BYTES:
@@ -58,24 +58,35 @@ def _loads_line(line: bytes, decoder: Decoder) -> object:
     return loads(decoder.line(line))
 
 
-def _lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Yield each line, and whether it is ended; a line beyond the limit keeps only its length."""
+def _lines(chunks: Iterable[bytes]) -> Iterator[tuple[int, bytes, bool]]:
+    """Yield each line that says something: its number, itself, and whether it is ended.
+
+    A line beyond the limit keeps only its length.
+    """
     parts: list[bytes] = []
     kept = 0
+    number = 1
     after_cr = False
     for chunk in chunks:
         if after_cr and chunk.startswith(b"\n"):
             chunk = chunk[1:]
         after_cr = chunk.endswith(b"\r") if chunk else after_cr
+        if not parts and chunk.isspace():  # a file may hold millions of empty lines
+            number += chunk.count(b"\n") + chunk.count(b"\r") - chunk.count(b"\r\n")
+            continue
         for piece in chunk.splitlines(keepends=True):
             if kept <= LARGEST_ROW_BYTES:
                 parts.append(piece)
                 kept += len(piece)
             if piece.endswith((b"\n", b"\r")):
-                yield b"".join(parts), True
+                line = b"".join(parts)
+                if not line.isspace():
+                    yield number, line, True
                 parts, kept = [], 0
-    if parts:
-        yield b"".join(parts), False
+                number += 1
+    line = b"".join(parts)
+    if line and not line.isspace():
+        yield number, line, False
 
 
 def _malformed(row: int, place: str, message: str) -> ImportIssue:

@@ -1,9 +1,8 @@
 """Replies with a thumb up or down, as KTO trainers take them."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 from db.formats.draft import Draft, RawScore, draft
 from db.formats.fields import (
@@ -22,7 +21,6 @@ from db.formats.result import Notes, share
 from db.formats.scales import Scale, ScaleKind
 from db.formats.tools import parse_tools, tools_text_field
 from db.records import Conversation
-from db.text import clean_json
 
 GOOD_FROM = 0.5
 """A reply whose mean score is at least this is written as good."""
@@ -52,16 +50,15 @@ def _parse_row(row: object, notes: Notes) -> Iterator[Draft]:
     )
 
 
-def rows(conversations: Iterable[Conversation]) -> Iterator[str]:
-    """Yield a line for each scored reply: what was said before, the reply, and good or not."""
+def rows(conversations: Iterable[Conversation]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each scored reply: what was said before, the reply, and good or not."""
     for reply in scored_replies(conversations):
-        row = {
+        yield {
             "prompt": reply.prompt(),
             "completion": [write_message(reply.message)],
             "label": reply.score >= GOOD_FROM,
             **tools_text_field(reply.conversation.tools),
         }
-        yield json.dumps(clean_json(row), ensure_ascii=False, allow_nan=False)
 
 
 KTO = Format(

@@ -1,6 +1,5 @@
 """The format of OpenAI's chat fine-tuning files: {"messages": [{role, content}]}."""
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
@@ -19,7 +18,6 @@ from db.formats.messages import MESSAGE_KEYS
 from db.formats.result import Notes, share
 from db.formats.tools import parse_tools, tools_field
 from db.records import Conversation, Message
-from db.text import clean_json
 
 _OTHERS = frozenset(
     {"chosen", "rejected", "completion", "mapping", "message_tree_id", "annotations", "responses"}
@@ -74,10 +72,9 @@ def write_messages(conversation: Conversation) -> list[dict[str, Any]]:
     return [write_message(message) for message in (*system, *conversation.messages)]
 
 
-def write_row(conversation: Conversation) -> str:
-    """Return what was said as one line of JSON, without the line's end."""
-    row = clean_json({"messages": write_messages(conversation), **tools_field(conversation.tools)})
-    return json.dumps(row, ensure_ascii=False, allow_nan=False)
+def to_row(conversation: Conversation) -> dict[str, Any]:
+    """Return what was said as JSON data."""
+    return {"messages": write_messages(conversation), **tools_field(conversation.tools)}
 
 
 OPENAI = Format(

@@ -28,6 +28,8 @@ _OTHER_KINDS = {
     b"ARROW1": "an Arrow file: export it as Parquet",
 }
 _HEAD_BYTES = 2**20
+MOST_BLANK_BYTES = 16 * 2**20  # a longer stretch of nothing but blanks is refused
+_BLANKS = b" \t\r\n\x00"  # with the other half of each in UTF-16
 _LONE_MESSAGE_KEYS = MESSAGE_KEYS | {"from", "value", "name"}
 _MOST_LONE_MESSAGES = 100_000
 
@@ -116,11 +118,11 @@ def open_rows(content: Unpacked, facts: FileFacts) -> Iterator[Row | ImportIssue
         case FileKind.PARQUET:
             yield from parquet_rows(content)
         case FileKind.CSV:
-            yield from csv_rows(content.chunks(), decoder, facts.delimiter)
+            yield from csv_rows(_filled(content), decoder, facts.delimiter)
         case FileKind.JSON_LINES:
-            yield from json_lines(content.chunks(), decoder)
+            yield from json_lines(_filled(content), decoder)
         case FileKind.JSON:
-            yield from _lone_messages(json_document(content.chunks(), decoder))
+            yield from _lone_messages(json_document(_filled(content), decoder))
     if decoder.misfits:
         yield _misfits(facts.encoding)
     if content.cut_off:
@@ -131,6 +133,25 @@ def open_rows(content: Unpacked, facts: FileFacts) -> Iterator[Row | ImportIssue
             remedy="Fetch the file again; importing it then adds what is missing.",
             outcome=IssueOutcome.REPAIRED,
         )
+
+
+def _filled(content: Unpacked) -> Iterator[bytes]:
+    """Yield the content of a text, which says something now and then.
+
+    Raises:
+        DataError: if it is blank over many megabytes: somebody would wait for nothing.
+    """
+    blank_bytes = 0
+    for chunk in content.chunks():
+        blank_bytes = 0 if chunk.strip(_BLANKS) else blank_bytes + len(chunk)
+        if blank_bytes > MOST_BLANK_BYTES:
+            raise DataError(
+                f"more than {MOST_BLANK_BYTES // 2**20} MB in one piece are nothing but blanks or empty "
+                "lines, which no conversations are",
+                where=content.source.name,
+                remedy="Take the empty part out in an editor, or fetch the file again.",
+            )
+        yield chunk
 
 
 def _misfits(encoding: Encoding) -> ImportIssue:

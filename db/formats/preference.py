@@ -1,6 +1,5 @@
 """Preference data: a prompt, the reply that was chosen and the one that was rejected."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
@@ -14,7 +13,6 @@ from db.formats.replies import scored_replies
 from db.formats.result import Notes, share
 from db.formats.tools import tools_text_field
 from db.records import Conversation
-from db.text import clean_json
 
 _KEYS = frozenset(
     {
@@ -49,8 +47,8 @@ def _parse_row(row: object, notes: Notes) -> Iterator[Draft]:
     yield from parse_pair(data, notes)
 
 
-def rows(conversations: Iterable[Conversation]) -> Iterator[str]:
-    """Yield a line for each two replies to the same prompt of which one is scored higher."""
+def rows(conversations: Iterable[Conversation]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each two replies to the same prompt of which one is scored higher."""
     by_prompt: dict[bytes, list[Any]] = {}
     for reply in scored_replies(conversations):
         by_prompt.setdefault(reply.prompt_hash, []).append(reply)
@@ -59,7 +57,7 @@ def rows(conversations: Iterable[Conversation]) -> Iterator[str]:
         for place, better in enumerate(ordered):
             for worse in ordered[place + 1 :]:
                 if better.score > worse.score:
-                    row = {
+                    yield {
                         "prompt": better.prompt(),
                         "chosen": [write_message(better.message)],
                         "rejected": [write_message(worse.message)],
@@ -67,7 +65,6 @@ def rows(conversations: Iterable[Conversation]) -> Iterator[str]:
                         "score_rejected": worse.score,
                         **tools_text_field(better.conversation.tools),
                     }
-                    yield json.dumps(clean_json(row), ensure_ascii=False, allow_nan=False)
 
 
 PREFERENCE_PAIRS = Format(

@@ -1,8 +1,10 @@
 """A file's conversations, one after another, in bounded memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from db.formats.detecting import Detection
+from db.errors import DataError
+from db.formats.detecting import Detection, SeenScores
+from db.formats.doubts import doubt_issue
 from db.formats.draft import scored
 from db.formats.fields import check_values
 from db.formats.format import Format
@@ -15,6 +17,8 @@ from db.formats.source import Source, Unpacked
 from db.records import Conversation, ImportIssue
 
 NOTHING_TO_SCORE = "there is no assistant turn, so there is nothing to score"
+MOST_IN_VAIN = 100_000
+"""So many rows without a conversation among them, and the file is given up."""
 
 
 def conversations_of(
@@ -28,12 +32,36 @@ def conversations_of(
     """
     yield from found.issues
     rule = rule.with_defaults(format.scales)
+    yield from _doubts(found.scores, rule)
     content = Unpacked(source)
+    in_vain: int | None = 0  # rows before the first conversation
     for unit in gathered(open_rows(content, found.facts), format.links):
-        if isinstance(unit, ImportIssue):
-            yield unit
-            continue
-        yield from _of_unit(unit, format, rule, content)
+        items = [unit] if isinstance(unit, ImportIssue) else _of_unit(unit, format, rule, content)
+        for item in items:
+            if isinstance(item, Parsed):
+                in_vain = None
+            yield item
+        if in_vain is not None:
+            in_vain += 1
+            if in_vain > MOST_IN_VAIN:
+                raise _in_vain(format)
+
+
+def _in_vain(format: Format) -> DataError:
+    return DataError(
+        f"none of its first {MOST_IN_VAIN:,} rows can be read as {format.title}",
+        where="file",
+        remedy="Choose another format, or take out the rows that are no conversations.",
+    )
+
+
+def _doubts(seen: Sequence[SeenScores], rule: ScoreRule) -> Iterator[ImportIssue]:
+    """Yield what is suspicious about whole kinds of scores."""
+    for scores in seen:
+        if scores.doubt is not None:
+            issue = doubt_issue(rule.scale(scores.scale.name) or scores.scale, scores.doubt)
+            if issue is not None:
+                yield issue
 
 
 def _of_unit(

@@ -1,27 +1,22 @@
 """How a file's own scores become the product's: a rule that a person sees and edits."""
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any, cast
 
 from db.errors import DataError
+from db.formats.values import (
+    BEYOND_USE,
+    UntrustedError,
+    is_none,
+    is_percentage,
+    number_of,
+    shortened,
+    truth_of,
+)
 from db.records import SCORE_MAX, SCORE_MIN
-
-YES = frozenset(
-    ["true", "yes", "y", "good", "chosen", "accepted", "like", "liked", "up", "thumbs_up",
-     "thumbsup", "thumb_up", "positive", "helpful", "correct", "pass", "1", "1.0", "+1", "👍", "✓"]
-)  # fmt: skip
-NO = frozenset(
-    ["false", "no", "n", "bad", "rejected", "dislike", "disliked", "down", "thumbs_down",
-     "thumbsdown", "thumb_down", "negative", "unhelpful", "incorrect", "wrong", "fail", "0", "0.0",
-     "-1", "👎", "✗"]
-)  # fmt: skip
-_BEYOND_USE = 1e300
-_NONE = frozenset(["", "n/a", "na", "nan", "none", "null", "-", "–", "?", "<na>", "#n/a"])
-_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 
 
 class ScaleKind(StrEnum):
@@ -41,10 +36,6 @@ class ScoreTarget(StrEnum):
     """Whatever the format says."""
     LAST_REPLY = "last_reply"
     CONVERSATION = "conversation"
-
-
-class UntrustedError(ValueError):
-    """A value is no score on its scale; says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,11 +118,18 @@ class Scale:
             return None
         match self.kind:
             case ScaleKind.YES_NO:
-                return self.to_high if _truth(raw) else self.to_low
+                return self.to_high if truth_of(raw) else self.to_low
             case ScaleKind.RANK:
-                return self._ranked(number_of(raw), siblings)
+                return self._ranked(self._number(raw), siblings)
             case ScaleKind.NUMBER:
-                return self._on_line(number_of(raw))
+                return self._on_line(self._number(raw))
+
+    def _number(self, raw: object) -> float:
+        if is_percentage(raw) and 100 not in (abs(self.low), abs(self.high)):
+            raise UntrustedError(
+                f"{shortened(raw)} is a percentage, and the scale goes from {self.low:g} to {self.high:g}"
+            )
+        return number_of(raw)
 
     def _on_line(self, number: float) -> float:
         if not min(self.low, self.high) <= number <= max(self.low, self.high):
@@ -200,7 +198,7 @@ def _scale_from_json(entry: object) -> Scale:
     numbers = [data[key] for key in ("low", "high", "to_low", "to_high") if key in data]
     if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
         raise _broken("the ends of a scale are numbers")
-    if not all(abs(n) < _BEYOND_USE for n in numbers):
+    if not all(abs(n) < BEYOND_USE for n in numbers):
         raise _broken("the ends of a scale are too large")
     if not isinstance(data.get("used", True), bool):
         raise _broken('"used" is true or false')
@@ -223,48 +221,6 @@ def _broken(what: str) -> DataError:
     )
 
 
-def is_none(raw: object) -> bool:
-    """Return whether a value says that there is no score: null, an empty text, "N/A" ..."""
-    return raw is None or (isinstance(raw, str) and raw.strip().lower() in _NONE)
-
-
 def _between(low: float, high: float, share: float) -> float:
     """Return the point at a share of the way, exact at both ends."""
     return low * (1 - share) + high * share
-
-
-def number_of(raw: object) -> float:
-    """Return a number, also one written as text or as stars.
-
-    Raises:
-        UntrustedError: if it is none, or not finite.
-    """
-    if isinstance(raw, bool):
-        raise UntrustedError(f"{raw} is not a number")
-    if isinstance(raw, int | float):
-        number = float(raw) if abs(raw) < _BEYOND_USE else math.inf
-    else:
-        text = raw.strip() if isinstance(raw, str) else ""
-        if text and set(text) <= set("★☆⭐\ufe0f"):
-            return float(text.count("★") + text.count("⭐"))
-        if not _NUMBER.fullmatch(text):
-            raise UntrustedError(f"{_shorten(raw)} is not a number")
-        number = float(text.replace(",", "."))
-    if not math.isfinite(number):
-        raise UntrustedError(f"{number} is not a finite number")
-    return number
-
-
-def _truth(raw: object) -> bool:
-    if isinstance(raw, str):
-        word = raw.strip().lower().replace(" ", "_")
-        if word in YES or word in NO:
-            return word in YES
-    elif isinstance(raw, bool) or (isinstance(raw, int | float) and raw in (0, 1, -1)):
-        return raw > 0
-    raise UntrustedError(f"{_shorten(raw)} is neither yes nor no")
-
-
-def _shorten(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."

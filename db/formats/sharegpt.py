@@ -21,7 +21,6 @@ from db.formats.messages import MESSAGE_KEYS, make_message
 from db.formats.result import Notes, share
 from db.formats.tools import parse_tools, tools_text_field
 from db.records import Conversation, Message
-from db.text import clean_json
 
 _FROM = {Role.USER: "human", Role.ASSISTANT: "gpt", Role.SYSTEM: "system", Role.TOOL: "observation"}
 
@@ -71,8 +70,8 @@ def _parse_entry(entry: JsonObject, path: str, notes: Notes) -> Piece:
     return Piece(said, short_score(entry, said.role, path))
 
 
-def write_row(conversation: Conversation) -> str:
-    """Return what was said as one line of JSON, without the line's end.
+def to_row(conversation: Conversation) -> dict[str, Any]:
+    """Return what was said as JSON data.
 
     A reply that says something and calls a tool becomes two entries.
     """
@@ -83,7 +82,7 @@ def write_row(conversation: Conversation) -> str:
         entry for message in conversation.messages for entry in _write_message(message)
     ]
     row |= tools_text_field(conversation.tools)
-    return json.dumps(clean_json(row), ensure_ascii=False, allow_nan=False)
+    return row
 
 
 def _write_message(message: Message) -> Iterator[dict[str, Any]]:

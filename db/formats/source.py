@@ -16,7 +16,7 @@ GZIP_MARK = b"\x1f\x8b"
 LARGEST_ROW_BYTES = 64 * 2**20
 """A row may be this long; longer ones are refused, so that memory stays bounded."""
 _CHUNK_BYTES = 2**20
-HARMLESS_BYTES = 256 * 2**20  # an archive that unpacks to less is never called a bomb
+HARMLESS_BYTES = 64 * 2**20  # an archive that unpacks to less is never called a bomb
 LARGEST_RATIO = 200  # text packs to a tenth; gzip can pack zeros to a thousandth
 
 

@@ -18,7 +18,8 @@ from db.formats.fields import (
 from db.formats.format import Format, each_row
 from db.formats.pairs import PREFERENCE, parse_pair
 from db.formats.result import Notes, share
-from db.formats.scales import Scale, UntrustedError
+from db.formats.scales import Scale
+from db.formats.values import UntrustedError
 from db.records import Message
 
 _ROW_KEYS = frozenset(

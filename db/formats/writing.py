@@ -2,9 +2,9 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from db.formats import (
     completions,
@@ -16,7 +16,9 @@ from db.formats import (
     preference,
     sharegpt,
 )
+from db.formats.early_types import typed_early
 from db.records import Conversation
+from db.text import clean_json
 
 Write = Callable[[Iterable[Conversation], BinaryIO], None]
 
@@ -43,19 +45,24 @@ class Writer:
     write: Write
 
 
-def _lines(rows: Callable[[Iterable[Conversation]], Iterator[str]]) -> Write:
+def _lines(rows: Callable[[Iterable[Conversation]], Iterable[dict[str, Any]]]) -> Write:
     """Return what writes the rows of a JSON-lines format."""
 
     def write(conversations: Iterable[Conversation], stream: BinaryIO) -> None:
-        for row in rows(conversations):
-            stream.write(row.encode() + b"\n")
+        for line in typed_early(map(clean_json, rows(conversations))):
+            stream.write(line)
 
     return write
 
 
-def _each(write_row: Callable[[Conversation], str]) -> Write:
+def _each(to_row: Callable[[Conversation], dict[str, Any]]) -> Write:
     """Return what writes a line for each conversation."""
-    return _lines(lambda conversations: map(write_row, conversations))
+    return _lines(lambda conversations: map(to_row, conversations))
+
+
+def _write_native(conversations: Iterable[Conversation], stream: BinaryIO) -> None:
+    for conversation in conversations:
+        stream.write(native_writer.write_row(conversation).encode() + b"\n")
 
 
 def _write_csv(conversations: Iterable[Conversation], stream: BinaryIO) -> None:
@@ -81,7 +88,7 @@ WRITERS: dict[str, Writer] = {
             "Importing it gives the same conversations.",
             suffix=".jsonl",
             media_type=_JSON_LINES,
-            write=_each(native_writer.write_row),
+            write=_write_native,
         ),
         Writer(
             name="openai",
@@ -89,7 +96,7 @@ WRITERS: dict[str, Writer] = {
             about="What was said, with tools and their calls. No scores, titles or tags.",
             suffix=".jsonl",
             media_type=_JSON_LINES,
-            write=_each(openai.write_row),
+            write=_each(openai.to_row),
         ),
         Writer(
             name="sharegpt",
@@ -98,7 +105,7 @@ WRITERS: dict[str, Writer] = {
             "and calls a tool becomes two.",
             suffix=".jsonl",
             media_type=_JSON_LINES,
-            write=_each(sharegpt.write_row),
+            write=_each(sharegpt.to_row),
         ),
         Writer(
             name="kto",

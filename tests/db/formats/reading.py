@@ -3,10 +3,12 @@
 import json
 from typing import Any
 
+from db.enums import Role
 from db.formats import AUTO, Detection, Parsed, ScoreRule, Source, detect, read
-from db.records import Conversation, ImportIssue, IssueOutcome
+from db.formats.draft import group_key
+from db.records import Conversation, ImportIssue, IssueOutcome, Message
 
-Said = tuple[str, str] | tuple[str, str, float]
+COLOUR = "Name a colour."
 
 
 def lines(*rows: object) -> bytes:
@@ -50,3 +52,9 @@ def said(conversation: Conversation) -> list[Any]:
 def outcomes_of(issues: list[ImportIssue]) -> list[tuple[int, IssueOutcome]]:
     """Return row and outcome of each issue."""
     return [(issue.row, issue.outcome) for issue in issues]
+
+
+def prompt_group(*texts: str) -> str:
+    """Return the group of all that begins with these words by user and assistant."""
+    roles = (Role.USER, Role.ASSISTANT)
+    return group_key([Message(role=roles[i % 2], content=t) for i, t in enumerate(texts)])

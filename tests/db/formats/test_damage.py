@@ -1,10 +1,8 @@
-"""What happens to files that are cut off, damaged, oddly encoded or made to do harm."""
+"""What happens to files that are cut off, damaged, or at odds with themselves."""
 
-import csv
 import gzip
 import io
 import json
-import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,20 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from db.errors import DataError
-from db.formats import (
-    ENCODINGS,
-    FileKind,
-    Parsed,
-    Source,
-    csv_rows,
-    detect,
-    encoding_name,
-    json_document,
-    json_lines,
-    read,
-    source,
-)
-from db.records import ImportIssue, IssueOutcome
+from db.formats import FileKind, Source, detect
+from db.records import IssueOutcome
 from tests.db.formats.reading import clean, found, lines, outcomes_of, said, taken
 
 ROW = {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}
@@ -50,7 +36,7 @@ def test_a_truncated_last_line_is_skipped_and_the_others_are_read(cut: int) -> N
 def test_a_truncated_list_gives_the_entries_before_the_cut(cut: int) -> None:
     data = json.dumps([ROW, ROW, ROW]).encode()
     conversations, issues = taken(data[:-cut])
-    assert [said(c) for c in conversations] == [SAID] * (2 if cut > 2 else 3) or cut == 2
+    assert [said(c) for c in conversations] == [SAID] * 2
     assert len(issues) == 1
     assert issues[0].reason == "the file ends in the middle of it"
 
@@ -106,46 +92,6 @@ def test_archives_of_every_kind_are_unpacked() -> None:
         assert [said(c) for c in clean(gzip.compress(data))] == [SAID]
 
 
-def test_a_bomb_is_refused_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "HARMLESS_BYTES", 32 * 2**20)  # 256 MB take too long here
-    bomb = io.BytesIO()
-    with gzip.GzipFile(fileobj=bomb, mode="wb", compresslevel=9) as packer:
-        row = lines(talk("x" * 2**20))
-        for _ in range(64):
-            packer.write(row)
-    tracemalloc.start()
-    try:
-        with pytest.raises(DataError, match="200 times its size"):
-            for item in read(Source.of_bytes(bomb.getvalue())):
-                del item
-        assert tracemalloc.get_traced_memory()[1] < 32 * 2**20
-    finally:
-        tracemalloc.stop()
-
-
-@pytest.fixture
-def small_rows(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Rows may have 2 MB, so that tests need not write 64."""
-    for reader in (csv_rows, json_document, json_lines):
-        monkeypatch.setattr(reader, "LARGEST_ROW_BYTES", 2**21)
-    return 2**21
-
-
-@pytest.mark.parametrize("begin", [b'{"a": "', b"conversation_id,role,content\n1,user,"])
-def test_a_line_without_end_is_not_kept_in_memory(small_rows: int, begin: bytes) -> None:
-    with gzip.GzipFile(fileobj=(bomb := io.BytesIO()), mode="wb", compresslevel=1) as packer:
-        packer.write(begin)
-        for _ in range(30):
-            packer.write(b"x" * small_rows)
-    tracemalloc.start()
-    try:
-        with pytest.raises(DataError):
-            taken(bomb.getvalue())
-        assert tracemalloc.get_traced_memory()[1] < 10 * small_rows
-    finally:
-        tracemalloc.stop()
-
-
 def test_mixed_line_ends() -> None:
     row = json.dumps(ROW).encode()
     assert [said(c) for c in clean(b"\r\n".join([row, row + b"\n" + row, row + b"\r" + row]))] == [
@@ -153,99 +99,6 @@ def test_mixed_line_ends() -> None:
     ] * 5
     table = b"conversation_id,role,content\r1,user,q\n1,assistant,a\r\n"
     assert [said(c) for c in clean(table)] == [SAID]
-
-
-@pytest.mark.parametrize(
-    "data",
-    [lines(ROW), lines(ROW, ROW), b"conversation_id,role,content\n1,user,q\n1,assistant,a\n"],
-)
-def test_a_byte_order_mark_is_no_content(data: bytes) -> None:
-    assert said(clean(b"\xef\xbb\xbf" + data)[0]) == SAID
-
-
-def test_cp1252_is_told_apart_and_reported() -> None:
-    text = "caf\u00e9 \u20ac \u201cquoted\u201d"
-    row = json.dumps(talk(text), ensure_ascii=False)
-    for data in (f"{row}\n{row}\n".encode("cp1252"), f"[{row}]".encode("cp1252")):
-        conversations, issues = taken(data)
-        assert {said(c)[0][1] for c in conversations} == {text}
-        (issue,) = issues
-        assert issue.row == 0 and "(line 1) and was read as Windows-1252" in issue.reason
-    (conversation,), issues = taken(
-        f"conversation_id,role,content\n1,assistant,{text}\n".encode("cp1252")
-    )
-    assert said(conversation) == [("assistant", text)]
-    assert "(line 2)" in issues[0].reason
-
-
-@pytest.mark.parametrize(
-    ("encoding", "name"),
-    [("utf-16", "utf-16"), ("utf-16-le", "utf-16-le"), ("utf-32", "utf-32"), ("cp1251", "cp1251")],
-)
-def test_other_encodings_are_told_apart_and_reported(encoding: str, name: str) -> None:
-    text = "\u041f\u0440\u0438\u0432\u0435\u0442, \u043a\u0430\u043a \u0434\u0435\u043b\u0430? \u042f \u0445\u043e\u0442\u0435\u043b \u0431\u044b \u0443\u0437\u043d\u0430\u0442\u044c, \u0433\u0434\u0435 \u043c\u043e\u044f \u043f\u043e\u0441\u044b\u043b\u043a\u0430."
-    row = json.dumps(talk(text), ensure_ascii=False)
-    data = f"{row}\n{row}\n".encode(encoding)
-    assert found(data).encoding == name
-    conversations, issues = taken(data)
-    assert [said(c)[0][1] for c in conversations] == [text] * 2
-    assert [i.row for i in issues] == [0]
-
-
-def test_an_encoding_chosen_by_hand_wins_and_its_misfits_are_reported() -> None:
-    text = "\u043f\u0440\u0438\u0432\u0435\u0442, \u0447\u0442\u043e \u0435\u0449\u0451?"
-    row = json.dumps(talk(text), ensure_ascii=False)
-    data = f"{row}\n{row}\n".encode("koi8-r")
-    wrong = found(data).facts.encoding
-    assert wrong.name != "koi8-r"
-    assert "was read as" in wrong.remark
-    right = detect(Source.of_bytes(data), encoding="KOI8_R")
-    assert (right.encoding, right.facts.encoding.confidence, right.issues) == ("koi8-r", 1.0, ())
-    items = list(read(Source.of_bytes(data), detection=right))
-    assert [said(i.conversation)[0][1] for i in items if isinstance(i, Parsed)] == [text] * 2
-    assert len(items) == 2
-
-    misread = detect(Source.of_bytes(data), encoding="cp874")
-    assert misread.facts.encoding.confidence < 1
-    (*_, last) = read(Source.of_bytes(data), detection=misread)
-    assert isinstance(last, ImportIssue)
-    assert "are no Windows-874" in last.reason
-    with pytest.raises(DataError, match=r"no encoding named 'rot13'.*utf-8, utf-16"):
-        detect(Source.of_bytes(data), encoding="rot13")
-
-
-@pytest.mark.parametrize("name", ENCODINGS)
-def test_every_encoding_that_can_be_chosen_reads_what_it_writes(name: str) -> None:
-    data = lines(ROW, ROW).decode().encode(name)
-    assert detect(Source.of_bytes(data), encoding=name).format == "openai"
-    assert encoding_name(name) == name
-
-
-def test_a_line_in_another_encoding_is_mended_and_named() -> None:
-    good = json.dumps(talk("gr\u00fcn"), ensure_ascii=False)
-    filler = [good.encode()] * 20_000  # past what is looked at to judge the encoding
-    conversations, issues = taken(b"\n".join([*filler, good.encode("cp1252"), good.encode()]))
-    assert {said(c)[0][1] for c in conversations} == {"gr\u00fcn"}
-    (issue,) = issues
-    assert (issue.row, issue.outcome) == (20_001, IssueOutcome.REPAIRED)
-
-
-def test_cells_of_ten_megabytes() -> None:
-    text = ("a,b" * 100 + "\n") * (10 * 2**20 // 301)
-    table = io.StringIO()
-    csv.writer(table).writerows([["conversation_id", "role", "content"], ["1", "assistant", text]])
-    for data in (table.getvalue().encode(), lines(talk(text)), json.dumps([talk(text)]).encode()):
-        (conversation,) = clean(data)
-        assert said(conversation) == [("assistant", text)]
-
-
-def test_rows_beyond_the_limit_are_refused(small_rows: int) -> None:
-    rows = [ROW, talk("x" * small_rows), ROW]
-    conversations, issues = taken(lines(*rows))
-    assert len(conversations) == 2
-    assert [(i.row, i.reason) for i in issues] == [(2, "the row is longer than 64 MB")]
-    with pytest.raises(DataError, match="longer than 64 MB"):
-        taken(json.dumps(rows).encode(), format="openai")
 
 
 def test_csv_rows_that_break_the_rules_are_skipped_one_by_one() -> None:
@@ -376,18 +229,3 @@ def test_a_file_that_goes_away_is_an_error_in_words(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(DataError, match="cannot be read"):
         detect(file)
-
-
-def test_memory_stays_bounded_while_a_large_file_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "large.jsonl"
-    with path.open("wb") as file:
-        for _ in range(400):
-            file.write(lines(talk("x" * 100_000)))
-    tracemalloc.start()
-    try:
-        count = sum(isinstance(item, Parsed) for item in read(Source.of_path(path)))
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert count == 400
-    assert peak < path.stat().st_size / 2

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from db.errors import DataError
 from db.formats import Scale, ScaleKind, ScoreRule, ScoreTarget
 from db.formats.guessing import guess_scale
-from db.formats.scales import UntrustedError
+from db.formats.values import UntrustedError
 from db.records import IssueOutcome
 from tests.db.formats.reading import found, lines, said, taken
 
@@ -31,6 +31,7 @@ FROM_ONE = Scale(name="s", kind=ScaleKind.RANK, high=1.0, to_low=-1.0)
         (THUMB, True, 1.0), (THUMB, False, 0.0), (THUMB, "Chosen", 1.0), (THUMB, "rejected", 0.0),
         (THUMB, "thumbs down", 0.0), (THUMB, "👍", 1.0), (THUMB, 1, 1.0), (THUMB, 0, 0.0), (THUMB, None, None),
         (Scale(name="s"), 0, 0.0), (Scale(name="s"), -1, -1.0), (Scale(name="s"), 0.1, 0.1),
+        (Scale(name="s", low=0.0, high=100.0, to_low=0.0), "75 %", 0.75),
     ],
 )  # fmt: skip
 def test_values_are_mapped(scale: Scale, raw: object, value: float | None) -> None:
@@ -54,6 +55,8 @@ def test_ranks_are_mapped(scale: Scale, raw: object, siblings: int, value: float
         (STARS, True, "True is not a number"),
         (STARS, "good", "'good' is not a number"),
         (STARS, "4/5", "is not a number"),
+        (STARS, "4%", "is a percentage, and the scale goes from 1 to 5"),
+        (RANK, "0%", "is a percentage"),
         (STARS, [4], "is not a number"),
         (STARS, float("nan"), "not a finite number"),
         (STARS, 10**400, "not a finite number"),
@@ -98,6 +101,10 @@ def test_a_line_keeps_order_and_ends(low: int, span: int, share: float, up: bool
         ("rating", [], "as it is"),
         ("rating", [7], "1 to 7 becomes 0 to 1"),
         ("rating", [9000], "as it is"),
+        ("rating", [1, 1, 1], "1 to 5 becomes 0 to 1"),
+        ("rating", [*[1] * 19, 2], "1 to 5 becomes 0 to 1"),
+        ("score", [1, 1, 1], "as it is"),
+        ("score", ["85%", "40 %"], "0 to 100 becomes 0 to 1"),
     ],
 )
 def test_the_suggested_scale(name: str, values: list[object], words: str) -> None:
