@@ -18,6 +18,7 @@ from app.routes import (
 
 _TURN_PARAM = "turn"
 _START_PARAM = "start"
+_FILE_PARAM = "file"
 MODE_PARAM = "mode"
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -42,6 +43,17 @@ def import_id() -> int | None:
 def open_import(import_id: int | None) -> None:
     """Point the address at an import of this page, or back at the choice of files."""
     _put(IMPORT_PARAM, import_id)
+    _put(_FILE_PARAM, None)
+
+
+def file() -> int:
+    """Return which file of an import the address names, counted from 0; the first if none."""
+    return max((_number(_FILE_PARAM) or 1) - 1, 0)
+
+
+def open_file(index: int) -> None:
+    """Point the address at a file of the import, counted from 0."""
+    _put(_FILE_PARAM, index + 1 if index else None)
 
 
 def collection_id() -> int | None:

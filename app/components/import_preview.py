@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import streamlit as st
 
-from app import data, import_files, import_jobs, state
+from app import address, data, import_files, import_jobs, state
 from app.components.errors import guarded, shown
-from app.components.format import counted, plain
+from app.components.format import counted
 from app.components.import_rule import render_rule
 from app.components.transcript import render_transcript
 from db.formats import (
@@ -20,25 +20,28 @@ from db.formats import (
 )
 from db.records import Import, ImportFile
 
-_MOST_TABS = 6
-"""More files are chosen from a list, and only the chosen one is read and drawn."""
-
 
 def render_files(job: Import) -> None:
-    """Show each file: as the page, under a tab, or chosen from a list where there are many."""
-    if len(job.files) == 1:
-        _file(job, 0)
-    elif len(job.files) <= _MOST_TABS:
-        names = [plain(file.name) for file in job.files]
-        for index, tab in enumerate(st.tabs(names)):
-            with tab:
-                _file(job, index)
-    else:
-        names = [file.name for file in job.files]
-        chosen = st.selectbox(
-            "File", range(len(names)), format_func=names.__getitem__, key=f"file.{job.id}"
+    """Show the file that the address names; where there are several, another can be chosen."""
+    count = len(job.files)
+    index = min(address.file(), count - 1)
+    if count > 1:
+        key = f"file.{job.id}"
+        index = st.selectbox(
+            f"File ({count})",
+            range(count),
+            index=index,
+            format_func=lambda number: job.files[number].name,
+            key=key,
+            on_change=_open_file,
+            args=(key,),
+            help="Format, encoding and scales are each file's own.",
         )
-        _file(job, chosen)
+    _file(job, index)
+
+
+def _open_file(key: str) -> None:
+    address.open_file(int(str(state.widget_value(key))))
 
 
 def _file(job: Import, index: int) -> None:

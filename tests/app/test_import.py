@@ -137,23 +137,34 @@ def test_several_files_are_one_import_that_names_them(
 ) -> None:
     app = open_page(routes.IMPORTS, **{"import": receive(database, user, GRADES, GRADES)})
     assert not app.exception
-    assert [tab.label for tab in app.tabs] == [plain("part-0.jsonl"), plain("part-1.jsonl")]
+    assert app.selectbox(key="file.1").options == ["part-0.jsonl", "part-1.jsonl"]
     files = {place.split(" · ")[0] for place in app.table[0].value["Where"]}
     assert files == {plain("part-0.jsonl"), plain("part-1.jsonl")}
     assert [metric.value for metric in app.metric] == ["2", "4", "1", "2", "2"]
 
 
-def test_of_many_files_the_chosen_one_is_shown(
-    open_page: OpenPage, database: Database, user: User
+def test_of_several_files_the_chosen_one_is_shown_also_after_it_was_checked_again(
+    open_page: OpenPage, database: Database, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talks = [GRADES.replace("parcel", f"parcel {number}") for number in range(7)]
     import_id = receive(database, user, *talks)
     app = open_page(routes.IMPORTS, **{"import": import_id})
-    assert (len(app.tabs), len(app.code)) == (0, 1)
+    assert len(app.code) == 1
     assert "parcel 0" in app.code[0].value
     app.selectbox(key=f"file.{import_id}").set_value(6).run()
     assert not app.exception
     assert "parcel 6" in app.code[0].value
+    assert app.query_params["file"] == "7"
+    monkeypatch.setattr(import_jobs, "_spawn", lambda *_: None)
+    app.selectbox(key=f"format.{import_id}.6").set_value("helpsteer").run()
+    assert not app.code  # it is being checked: the choice of files is gone meanwhile
+    run_import_job(database, import_id)
+    app.run()
+    assert not app.exception
+    assert "parcel 6" in app.code[0].value
+    assert app.selectbox(key=f"format.{import_id}.6").value == "helpsteer"
+    press(app, "All imports")
+    assert "file" not in app.query_params
 
 
 def test_a_file_of_no_known_format_is_explained_and_can_be_discarded(
