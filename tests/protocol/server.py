@@ -34,7 +34,9 @@ class TrainingServer:
         folder: Where states and adapters are kept; they survive `restart`.
         model: Name of the one base model.
         tells_metrics: Whether it reports figures of its own, as some services do.
-        statuses: Answered, one a request and before anything else, to what begins with `faulty`.
+        adapter_path: What it calls an adapter that it saved.
+        statuses: Answered, one a request and before anything else, to what begins with `faulty`; 0
+            lets one request through.
         seen: Path of every request.
     """
 
@@ -42,6 +44,7 @@ class TrainingServer:
     model: str
     context_tokens: int | None = 4096
     tells_metrics: bool = False
+    adapter_path: str = "tinker://{model_id}/sampler_weights/{name}"
     faulty: str = "/api/v1/retrieve_future"
     statuses: list[int] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
@@ -112,7 +115,9 @@ def _add_checks(app: FastAPI, server: TrainingServer) -> None:
     async def check(request: Request, go_on: Any) -> Response:
         server.seen.append(request.url.path)
         if request.url.path.startswith(server.faulty) and server.statuses:
-            return JSONResponse({"detail": "a fault"}, status_code=server.statuses.pop(0))
+            status = server.statuses.pop(0)
+            if status:
+                return JSONResponse({"detail": "a fault"}, status_code=status)
         if request.url.path != "/api/v1/healthz" and request.headers.get("x-api-key") != KEY:
             return JSONResponse({"detail": "who are you?"}, status_code=401)
         return await go_on(request)
@@ -256,7 +261,8 @@ def _add_sampling(app: FastAPI, server: TrainingServer) -> None:
                 server.samplers[name] = client.save_weights_and_get_sampling_client()
                 return {"sampling_session_id": name}
             client.save_weights_for_sampler(str(server.folder / body["path"])).result()
-            return {"path": f"tinker://{body['model_id']}/sampler_weights/{body['path']}"}
+            named = {"model_id": body["model_id"], "name": body["path"]}
+            return {"path": server.adapter_path.format(**named)}
 
         return server.submit_numbered(body, call)
 

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import torch
 from transformers import PreTrainedTokenizerBase
@@ -17,73 +17,25 @@ from trainer.engine.inputs import loss_inputs
 from trainer.engine.losses import LossConfig, loss_function, token_losses
 from trainer.engine.memory import peak_memory_bytes
 from trainer.engine.ranks import ALONE, Ranks
-from trainer.engine.types import (
-    AdamParams,
-    Datum,
-    ForwardBackwardOutput,
-    ModelInput,
-    OptimStepResponse,
-    SampleResponse,
-    SamplingParams,
-)
+from trainer.engine.types import AdamParams, Datum, ForwardBackwardOutput, OptimStepResponse
 from trainer.errors import CheckpointError, EndpointError, EndpointLostError, NotFiniteError
 from trainer.remote import wire
 from trainer.remote.access import Access
 from trainer.remote.download import fetch_adapter
+from trainer.remote.sampler import Answered, RemoteSampler
 from trainer.remote.session import Session
-
-T = TypeVar("T")
 
 STATE_FILE = "endpoint.json"
 """What a checkpoint of a run on an endpoint holds: where the endpoint keeps the state."""
+
+SCHEME = "tinker://"
+"""What paths of checkpoints at an endpoint begin with; the id of the weights follows."""
 
 KEPT_S = 30 * 24 * 3600
 """How long an endpoint is asked to keep a checkpoint, in seconds."""
 
 GRAD_NORMS = ("grad_norm:last", "grad_norm", "grad_norm:mean", "skyrl.ai/grad_norm")
 """Under which names endpoints tell the gradient's norm."""
-
-
-class Answered(Generic[T]):
-    """A call that is made when its result is asked for, as the loop does at once."""
-
-    def __init__(self, call: Callable[[], T]) -> None:
-        """Stand for a call."""
-        self._call = call
-
-    def result(self, timeout: float | None = None) -> T:
-        """Make the call and return what it gives; its waits have their own bounds."""
-        return self._call()
-
-
-class RemoteSampler:
-    """One state of the weights at an endpoint, asked for replies."""
-
-    def __init__(self, session: Session, sampler: Any) -> None:
-        """Ask a sampling client of the SDK."""
-        self._session = session
-        self._sampler = sampler
-
-    def sample(
-        self,
-        prompt: ModelInput,
-        num_samples: int,
-        sampling_params: SamplingParams,
-        include_prompt_logprobs: bool = False,
-    ) -> Answered[SampleResponse]:
-        """Sample continuations of a prompt."""
-        future = self._sampler.sample(
-            wire.prompt(prompt),
-            num_samples,
-            wire.sampling(sampling_params),
-            include_prompt_logprobs,
-        )
-        return Answered(lambda: wire.sampled(self._session.wait("sampling", future)))
-
-    def compute_logprobs(self, prompt: ModelInput) -> Answered[list[float | None]]:
-        """Return the log-probability of each prompt token in nats; the first is None."""
-        future = self._sampler.compute_logprobs(wire.prompt(prompt))
-        return Answered(lambda: list(self._session.wait("scoring a prompt", future)))
 
 
 class RemoteClient:
@@ -100,11 +52,13 @@ class RemoteClient:
         tokenizer: PreTrainedTokenizerBase,
         *,
         base_model: str,
+        known_as: str,
         rank: int,
         seed: int,
     ) -> None:
-        """Train `base_model`, as the endpoint calls it."""
+        """Train `base_model`, as the endpoint calls it; other tools find it by `known_as`."""
         self._session = session
+        self._known_as = known_as
         self._access = access
         self._tokenizer = tokenizer
         self._create = lambda: session.service.create_lora_training_client(
@@ -143,7 +97,7 @@ class RemoteClient:
         """Return them, and add the gradient of a batch to what is accumulated.
 
         A loss that endpoints do not know is put around the present weights first: one more pass
-        asks for the log-probabilities, and the gradient is that of a cross-entropy.
+        asks for the log-probabilities, and the gradient is that of another loss there.
         """
         config = LossConfig.parse(loss_fn_config)
         if _is_known(loss_fn, config, data):
@@ -195,9 +149,11 @@ class RemoteClient:
             future = self._model().save_weights_for_sampler(_fresh_name())
             path = self._session.wait("saving the adapter", future).path
             rest = self._session.service.create_rest_client()
-            waited = rest.get_checkpoint_archive_url_from_tinker_path(path)
+            # not by the whole path, of which the SDK takes one form and SkyRL gives another
+            weights, _, checkpoint = path.removeprefix(SCHEME).partition("/")
+            waited = rest.get_checkpoint_archive_url(weights, checkpoint)
             url = self._session.wait("packing the adapter", waited).url
-            fetch_adapter(self._access, url, Path(name))
+            fetch_adapter(self._access, url, Path(name), base_name=self._known_as)
 
         return Answered(call)
 
@@ -288,9 +244,12 @@ class RemoteClient:
 
         scored = self._score(scoring_data(data))
         linear = linearise(data, scored, loss)
-        sent = [wire.scored_datum(datum) for datum in linear.data]
+        sent = [
+            wire.linear_datum(datum, outputs["logprobs"].data)
+            for datum, outputs in zip(linear.data, scored.loss_fn_outputs, strict=True)
+        ]
         model = self._model()
-        self._pass("a pass", data, model.forward_backward, sent, "cross_entropy", None)
+        self._pass("a pass", data, model.forward_backward, sent, "importance_sampling", None)
         return scored
 
     def _pass(

@@ -1,7 +1,9 @@
 """The trained adapter, fetched from an endpoint: a PEFT folder, checked before it is kept."""
 
+import json
 import tarfile
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
@@ -16,8 +18,8 @@ LARGEST_BYTES = 64 * 10**9
 """No adapter is larger: an archive beyond that is none."""
 
 
-def fetch_adapter(access: Access, url: str, folder: Path) -> None:
-    """Download an archive and leave the adapter's two files in a folder.
+def fetch_adapter(access: Access, url: str, folder: Path, *, base_name: str) -> None:
+    """Download an archive and leave the adapter's two files in a folder, ready for PEFT.
 
     The key is sent to the endpoint's own address alone, never to the storage that it points to.
 
@@ -49,6 +51,7 @@ def fetch_adapter(access: Access, url: str, folder: Path) -> None:
             where=access.endpoint.name,
             remedy="Don't use it; lower the learning rate and train again.",
         )
+    _complete_config(folder / CONFIG_FILE, tensors, base_name, access.endpoint.name)
 
 
 def _unpack(archive: IO[bytes], folder: Path, where: str) -> None:
@@ -76,3 +79,20 @@ def _unpack(archive: IO[bytes], folder: Path, where: str) -> None:
         raise CheckpointError(
             f"the archive of the adapter lacks {' and '.join(sorted(missing))}", where=where
         )
+
+
+def _complete_config(file: Path, keys: Iterable[str], base_name: str, where: str) -> None:
+    """Name the base model as others find it, and the layers, which some endpoints leave out.
+
+    PEFT takes layers of its own choice where none are named, and passes over the other weights.
+    """
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+        named = config.get("target_modules")
+    except (OSError, ValueError, AttributeError) as error:
+        raise CheckpointError(
+            f"{CONFIG_FILE} of the adapter cannot be read ({error})", where=where
+        ) from None
+    layers = sorted({key.partition(".lora_")[0].rpartition(".")[2] for key in keys})
+    config |= {"base_model_name_or_path": base_name, "target_modules": named or layers}
+    file.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")

@@ -1,10 +1,12 @@
 """How a run on an endpoint begins, and how it goes on when the endpoint was lost."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from db.settings import Settings
+from trainer.catalog import find_model
 from trainer.config import TrainConfig
 from trainer.errors import EndpointLostError
 from trainer.models import load_tokenizer
@@ -32,8 +34,9 @@ def open_access(settings: Settings, config: TrainConfig) -> Access:
     return take_access(find_endpoint(settings, config))
 
 
-def open_client(access: Access, config: TrainConfig, settings: Settings) -> RemoteClient:
-    """Ask the endpoint what it offers, then open a session with it.
+@contextmanager
+def open_client(access: Access, config: TrainConfig, settings: Settings) -> Iterator[RemoteClient]:
+    """Ask the endpoint what it offers, then hold a session with it while the block runs.
 
     Raises:
         EndpointError: if it refuses, lacks the base model, or cannot see turns of that length.
@@ -43,14 +46,20 @@ def open_client(access: Access, config: TrainConfig, settings: Settings) -> Remo
     offers = ask(access, timeout_s=ASK_TIMEOUT_S)
     offer = choose(offers, settings, config.base_model, where)
     require_length(offer, config.max_context_tokens, where)
-    return RemoteClient(
-        Session(access),
-        access,
-        load_tokenizer(settings, config.base_model),
-        base_model=offer.name,
-        rank=config.lora_rank,
-        seed=config.seed,
-    )
+    tokenizer = load_tokenizer(settings, config.base_model)
+    session = Session(access)
+    try:
+        yield RemoteClient(
+            session,
+            access,
+            tokenizer,
+            base_model=offer.name,
+            known_as=find_model(settings, config.base_model).hub_id or config.base_model,
+            rank=config.lora_rank,
+            seed=config.seed,
+        )
+    finally:
+        session.close()
 
 
 def persistently(attempt: Callable[[], T], recorder: Recorder, *, stopped: T) -> T:

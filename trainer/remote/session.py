@@ -85,6 +85,10 @@ class Session:
             except Exception as error:  # noqa: BLE001 - put into words, without the key
                 raise self.explained(doing, error) from None
 
+    def close(self) -> None:
+        """Say goodbye: otherwise the SDK reports for as long as this process lives."""
+        self.service.holder.close()
+
     def explained(self, doing: str, error: BaseException) -> TrainerError:
         """Return an error of the SDK in words."""
         import tinker  # noqa: PLC0415 - an optional package

@@ -45,6 +45,22 @@ def advantage_datum(datum: Datum) -> sdk.Datum:
     )
 
 
+def linear_datum(datum: Datum, logprobs: Sequence[float]) -> sdk.Datum:
+    """Return a datum for `importance_sampling` with the gradient of its weighted cross-entropy.
+
+    Around the present log-probabilities the ratio is 1, and the advantages stand where the weights
+    would. Not every endpoint sums a cross-entropy: SkyRL divides it by the sum of its weights, which
+    in a loss of our own may be 0 or less.
+    """
+    inputs = datum.loss_fn_inputs
+    return _datum(
+        datum,
+        target_tokens=inputs["target_tokens"].data,
+        logprobs=logprobs,
+        advantages=inputs["weights"].data,
+    )
+
+
 def _datum(datum: Datum, **fields: Sequence[Any]) -> sdk.Datum:
     inputs = {
         name: sdk.TensorData(

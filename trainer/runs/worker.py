@@ -6,7 +6,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from types import FrameType
 
@@ -38,6 +38,8 @@ from trainer.runs.recorder import FileRecorder, Recorder
 from trainer.runs.shared_recorder import SharedRecorder
 from trainer.serving.worker import make_room
 from trainer.starting import start_name
+
+OpenEngine = Callable[[], AbstractContextManager[Engine]]
 
 FOLDER_GONE = Failure(
     ErrorKind.FOLDER_GONE, "The run's folder was deleted while it ran. Launch the run anew."
@@ -78,23 +80,24 @@ def _run(folder: RunFolder, recorder: Recorder, settings: Settings, ranks: Ranks
     if config.endpoint:
         access = open_access(settings, config)
         recorder.note(f"{config.base_model} at {config.endpoint}, {access.endpoint.base_url}")
-        open_engine: Callable[[], Engine] = partial(open_client, access, config, settings)
+        open_engine: OpenEngine = partial(open_client, access, config, settings)
     else:
         open_engine = partial(_load_engine, config, folder, recorder, settings, ranks)
 
     def attempt() -> Ending:
         recorder.progress(0.0, f"loading {config.base_model}")
         started = time.perf_counter()
-        engine = open_engine()
-        load_s = time.perf_counter() - started
-        return train(conversations, config, engine, folder, recorder, settings, load_s=load_s)
+        with open_engine() as engine:
+            load_s = time.perf_counter() - started
+            return train(conversations, config, engine, folder, recorder, settings, load_s=load_s)
 
     return persistently(attempt, recorder, stopped=Ending.STOPPED)
 
 
+@contextmanager
 def _load_engine(
     config: TrainConfig, folder: RunFolder, recorder: Recorder, settings: Settings, ranks: Ranks
-) -> Engine:
+) -> Iterator[Engine]:
     """Load the model on this machine, with the adapter that the run starts from."""
     service = ServiceClient(device=config.device, settings=settings, ranks=ranks)
     client = service.create_lora_training_client(
@@ -111,7 +114,7 @@ def _load_engine(
     if config.start_from:
         client.load_adapter(str(folder.start)).result()
         recorder.note(f"it starts from the adapter of {start_name(config)}")
-    return client
+    yield client
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The adapter that an endpoint hands over: taken whole or not at all, and the key stays at home."""
 
+import json
 import tarfile
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -83,7 +84,7 @@ def test_the_key_goes_to_the_endpoint_and_to_no_storage_that_it_points_to(
 ) -> None:
     storage.content = archive(**WHOLE)
     for base_url in (storage.url, "http://somewhere.else"):
-        fetch_adapter(access_to(base_url), f"{storage.url}/file", tmp_path)
+        fetch_adapter(access_to(base_url), f"{storage.url}/file", tmp_path, base_name="owner/base")
     assert storage.keys == [KEY, None]
 
 
@@ -92,9 +93,20 @@ def test_members_land_under_their_own_names_alone(storage: Storage, tmp_path: Pa
     folder.mkdir(parents=True)
     files = {"..__..__" + CONFIG: b"{}", "deep__" + WEIGHTS: WHOLE[WEIGHTS], "..__evil.sh": b"rm"}
     storage.content = archive(**files)
-    fetch_adapter(access_to(storage.url), storage.url, folder)
+    fetch_adapter(access_to(storage.url), storage.url, folder, base_name="owner/base")
     found = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
     assert found == {Path("in/adapter") / CONFIG, Path("in/adapter") / WEIGHTS}
+
+
+@pytest.mark.parametrize(("said", "kept"), [(None, ["layer"]), (["other"], ["other"])])
+def test_layers_that_nobody_named_are_named_and_the_base_model_as_others_know_it(
+    storage: Storage, tmp_path: Path, said: list[str] | None, kept: list[str]
+) -> None:
+    config = {"base_model_name_or_path": "/srv/models/base", "target_modules": said, "r": 2}
+    storage.content = archive(**{**WHOLE, CONFIG: json.dumps(config).encode()})
+    fetch_adapter(access_to(storage.url), storage.url, tmp_path, base_name="owner/base")
+    found = json.loads((tmp_path / CONFIG).read_text())
+    assert found == {"base_model_name_or_path": "owner/base", "target_modules": kept, "r": 2}
 
 
 @pytest.mark.parametrize(
@@ -104,24 +116,25 @@ def test_members_land_under_their_own_names_alone(storage: Storage, tmp_path: Pa
         (b"<html>", CheckpointError, "no whole archive"),
         (archive(**{CONFIG: b"{}"}), CheckpointError, f"lacks {WEIGHTS}"),
         (archive(**{**WHOLE, WEIGHTS: b"cut off"}), CheckpointError, "cannot be read"),
+        (archive(**{**WHOLE, CONFIG: b"[1"}), CheckpointError, "config.json .*cannot be read"),
         (
             archive(**{**WHOLE, WEIGHTS: save({k: v * torch.nan for k, v in ONE_LAYER.items()})}),
             NotFiniteError,
             "NaN",
         ),
     ],
-    ids=["cut off", "no archive", "a file is missing", "weights are cut off", "NaN"],
+    ids=["cut off", "no archive", "a file is missing", "weights cut off", "config cut off", "NaN"],
 )
 def test_what_is_no_whole_adapter_is_refused_in_words(
     storage: Storage, tmp_path: Path, content: bytes, error: type[Exception], said: str
 ) -> None:
     storage.content = content
     with pytest.raises(error, match=said):
-        fetch_adapter(access_to(storage.url), storage.url, tmp_path)
+        fetch_adapter(access_to(storage.url), storage.url, tmp_path, base_name="owner/base")
 
 
 def test_a_storage_that_refuses_is_told_without_the_key(storage: Storage, tmp_path: Path) -> None:
     storage.status = 503
     with pytest.raises(EndpointLostError, match="cannot be downloaded") as caught:
-        fetch_adapter(access_to(storage.url), storage.url, tmp_path)
+        fetch_adapter(access_to(storage.url), storage.url, tmp_path, base_name="owner/base")
     assert KEY not in str(caught.value)

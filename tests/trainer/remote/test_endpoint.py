@@ -1,5 +1,7 @@
 """A run on an endpoint: the official SDK over real HTTP gives what this machine gives."""
 
+import asyncio
+import time
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -7,6 +9,7 @@ from typing import Any
 
 import pytest
 from safetensors.torch import load_file
+from tinker.lib.internal_client_holder import _internal_client_holder_thread_singleton
 
 from db import commands
 from db.engine import open_database
@@ -42,6 +45,16 @@ def server(
         )
         database.close()
         yield running
+        deadline = time.monotonic() + 5
+        while reporting := sessions_that_report():
+            assert time.monotonic() < deadline, reporting
+            time.sleep(0.01)
+
+
+def sessions_that_report() -> list[str]:
+    """Return what the SDK goes on telling servers that sessions of this process are alive."""
+    tasks = asyncio.all_tasks(_internal_client_holder_thread_singleton.get_loop())
+    return [str(task) for task in tasks if "_session_heartbeat" in str(task.get_coro())]
 
 
 def config_for(model: Path, preset: str = "recipe", **changes: Any) -> TrainConfig:
@@ -71,6 +84,8 @@ def difference(one: Path, other: Path) -> float:
 def test_an_endpoint_gives_the_numbers_of_this_machine(
     server: TrainingServer, settings: Settings, tiny_llama: Path, tmp_path: Path, preset: str
 ) -> None:
+    if preset == "standard":
+        server.adapter_path = "tinker://{model_id}/{name}"  # as SkyRL calls it
     config = config_for(tiny_llama, preset, epochs=2, batch_conversations=0, warmup_steps=0)
     here = run(tmp_path / "here", CONVERSATIONS, config, settings)
     there = run(tmp_path / "there", CONVERSATIONS, config.replace(endpoint="cluster"), settings)
@@ -132,7 +147,7 @@ def test_a_stopped_run_goes_on_from_what_the_endpoint_kept(
 def test_limits_of_rate_and_passing_failures_are_waited_out(
     server: TrainingServer, settings: Settings, tiny_llama: Path, tmp_path: Path
 ) -> None:
-    server.statuses = [429, 500, 503]
+    server.statuses = [429, 0, 500, 0, 503]  # the SDK waits longer after each in a row
     config = config_for(tiny_llama, epochs=1, sample_prompts=0, endpoint="cluster")
     assert len(run(tmp_path / "there", CONVERSATIONS, config, settings)) == 4
     assert server.statuses == []
