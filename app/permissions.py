@@ -18,6 +18,7 @@ EVERYBODY: frozenset[Callable[..., Any]] = frozenset(
         commands.set_score,
         commands.set_note,
         commands.set_outcome,
+        commands.set_outcome_note,
         commands.set_review,
         commands.score_remaining,
         commands.undo,

@@ -10,6 +10,7 @@ from app.components.format import exact_time, plain, score_text
 from app.components.transcript import render_content
 from db import commands
 from db.enums import Role
+from db.errors import DataError
 from db.records import Conversation, Message, Score
 from db.records.agreement import SharedTurn
 
@@ -71,7 +72,7 @@ def _form(message: Message, shared: SharedTurn) -> None:
     # Another decision elsewhere, or other scores, begin another form.
     key = f"decide.{shared.message_id}.{start:.4f}"
     with st.form(key, border=True):
-        value = st.slider(
+        st.slider(
             "Decided score",
             min_value=low,
             max_value=1.0,
@@ -82,20 +83,23 @@ def _form(message: Message, shared: SharedTurn) -> None:
             help="Training takes it in place of the raters' scores, unless the run is told "
             "otherwise. What the raters gave stays as it is.",
         )
-        note = st.text_area(
+        st.text_area(
             "Why (for raters to learn from)",
             value=earlier.note if earlier else "",
             max_chars=_NOTE_CHARS,
             height=90,
             key=f"{key}.note",
         )
+        # Callbacks: if another decision has come in between, this form is not drawn again.
         with st.container(horizontal=True):
-            if st.form_submit_button("Decide", type="primary", icon=":material/gavel:"):
-                _decide(shared.message_id, value, note or "")
-                st.rerun()
-            if earlier and st.form_submit_button("Take back", icon=":material/undo:"):
-                _decide(shared.message_id, None, "")
-                st.rerun()
+            st.form_submit_button(
+                "Decide", type="primary", icon=":material/gavel:",
+                on_click=_decide, args=(message, shared, key),
+            )  # fmt: skip
+            if earlier:
+                st.form_submit_button(
+                    "Take back", icon=":material/undo:", on_click=_take_back, args=(message, shared)
+                )
 
 
 def nearest_step(value: float) -> float:
@@ -104,17 +108,59 @@ def nearest_step(value: float) -> float:
 
 
 @guarded
-def _decide(message_id: int, value: float | None, note: str) -> None:
+def _decide(seen: Message, shared: SharedTurn, form: str) -> None:
+    """Store what the form says."""
+    value, note = state.widget_value(f"{form}.value"), state.widget_value(f"{form}.note")
+    assert isinstance(value, float)
+    _store(seen, shared, value, str(note or "").strip())
+
+
+@guarded
+def _take_back(seen: Message, shared: SharedTurn) -> None:
+    """Leave the turn undecided."""
+    _store(seen, shared, None, "")
+
+
+def _store(seen: Message, shared: SharedTurn, value: float | None, note: str) -> None:
+    """Store a decision, unless the turn is not what it was when it was shown.
+
+    Raises:
+        DataError: if it has.
+    """
+    _require_as_seen(seen, shared)
     event = data.write(
         commands.adjudicate,
         user_id=auth.current_user().id,
-        message_id=message_id,
+        message_id=shared.message_id,
         value=value,
-        note=note.strip(),
+        note=note,
     )
     if event is not None:
         done = "taken back" if value is None else f"decided: {score_text(value)}"
         state.NOTICE.set(f"The turn's score is {done}.")
+
+
+def _require_as_seen(seen: Message, shared: SharedTurn) -> None:
+    """Refuse a decision on something that is not what the decider saw.
+
+    Raises:
+        DataError: if the turn was edited or decided meanwhile.
+    """
+    conversation = data.conversation(shared.conversation_id)
+    now = next((m for m in conversation.messages if m.id == shared.message_id), None)
+    if now is None or (now.content, now.adjudicated) == (seen.content, seen.adjudicated):
+        return  # of a turn that is gone, the command says so
+    if now.content != seen.content:
+        what = "its text was edited"
+    elif now.adjudicated:
+        what = f"{now.adjudicated.rater} decided {score_text(now.adjudicated.value)}"
+    else:
+        what = "its decision was taken back"
+    raise DataError(
+        f"this turn changed while you looked at it: {what}; your decision was not stored",
+        where=f"turn {shared.turn + 1} of conversation {shared.conversation_id}",
+        remedy='Look at it with "Decided ones, too", and decide it again if you must.',
+    )
 
 
 @guarded

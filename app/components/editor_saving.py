@@ -1,6 +1,7 @@
 """Saving what the editor holds; people decide whether scores hold for a reply's new text."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import streamlit as st
 
@@ -12,6 +13,7 @@ from app.components.label_actions import own_score
 from app.draft import Draft
 from db import commands
 from db.enums import Role
+from db.errors import DataError
 from db.records import Conversation, Message, User
 
 
@@ -22,12 +24,33 @@ def save(user: User, draft: Draft) -> None:
         EveryTurnError: if it cannot be stored as it is.
     """
     drafts.conversation_from(draft)  # what cannot be stored is told before anything is asked
+    _require_unchanged(draft)
     outdated = _outdated(draft)
     if outdated:
         _ask(user, draft, outdated)
     else:
         _store(user, draft, keep_scores=True)
         st.rerun()
+
+
+def _require_unchanged(draft: Draft) -> None:
+    """Refuse once to save over what somebody else has changed since the draft was begun.
+
+    Raises:
+        DataError: if the conversation has been changed; the next save is meant to replace that.
+    """
+    if draft.conversation_id is None or draft.stored is None:
+        return
+    now = data.conversation(draft.conversation_id)
+    if now.updated_at == draft.stored.updated_at and now.tags == draft.stored.tags:
+        return
+    state.DRAFT.set(replace(draft, stored=now))
+    raise DataError(
+        "somebody changed this conversation after you had begun to edit it; nothing is saved yet",
+        where=f"conversation {draft.conversation_id}",
+        remedy="Look at it in another window. Save once more to put your version in its place, or "
+        "discard yours and edit it anew.",
+    )
 
 
 def _outdated(draft: Draft) -> list[Message]:

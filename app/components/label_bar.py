@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.components import label_actions as actions
 from app.components.key_names import with_action
-from app.components.label_desk import act
+from app.components.label_acting import act
 from app.components.label_scale import Scale
 from app.components.score_input import exact_score, note_input, score_buttons
 from db.enums import LabelAction, ReviewState
@@ -32,7 +32,7 @@ def render_bar(
         _button(
             "Unflag" if flagged else "Flag",
             LabelAction.FLAG,
-            "flag",
+            "flag:off" if flagged else "flag:on",
             settings,
             help="Something is wrong with this conversation: somebody should look at it",
         )
@@ -91,6 +91,6 @@ def _outcome(conversation: Conversation, user: User, scale: Scale) -> None:
         if value is None:
             st.caption("A note is kept with this score: give the score first.")
             return
-        write_note = partial(actions.note_outcome, user, conversation.id, value)
+        write_note = partial(actions.note_outcome, user, conversation.id)
         note_input("Note", note, key=f"{key}.note", on_note=write_note)
         st.button("Clear the score", key=f"{key}.clear", on_click=score, args=(None,))

@@ -1,27 +1,21 @@
 """Where a rater is, and what every key and button of the label page does.
 
 A key and the button that names it run the same action. An action is in the database when it
-returns; only then does the page say "saved". Several keys may arrive at once: they are applied one
-after the other, each at the turn to which the one before it led.
+returns; only then does the page say "saved".
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from app import auth, data, state
-from app.components.errors import guarded
-from app.components.label_keys import KEY_LOG, arrived_keys
-from app.components.label_place import Place, go_to, place
-from app.components.label_queue import QUEUE, Queue
-from app.components.label_scale import SCALES, Scale, nudged
+from app import data
+from app.components.label_queue import Queue
+from app.components.label_reading import require_as_read
+from app.components.label_scale import Scale, nudged
 from app.components.label_told import undone
 from db import commands
 from db.enums import ReviewState
-from db.errors import DataError, EveryTurnError
+from db.errors import DataError
 from db.records import OwnTurn, User
-
-HELP: state.Slot[bool] = state.Slot("label.help", bool)
-"""Whether the keys are to be shown on the next run of the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,31 +61,6 @@ def first_unscored(turns: tuple[OwnTurn, ...]) -> int:
     return next((number for number, turn in enumerate(turns) if turn.value is None), 0)
 
 
-@guarded
-def act(action: str) -> None:
-    """Do what a button says."""
-    _show(perform(_desk(), action))
-
-
-@guarded
-def take_keys() -> None:
-    """Do what the keys say that have arrived, in order; after a failure, none that followed."""
-    log, keys = KEY_LOG.get(), arrived_keys()
-    if not keys:
-        return
-    desk = _desk()
-    for number, action in keys:
-        try:
-            desk = perform(desk, action)
-        except EveryTurnError as error:
-            log.applied = keys[-1][0]
-            _show(desk)
-            state.FAILURE.set(_with_rest(error, sum(later > number for later, _ in keys)))
-            return
-        log.applied = number
-    _show(desk)
-
-
 def perform(desk: Desk, action: str) -> Desk:
     """Do one thing; return where that leads.
 
@@ -120,6 +89,7 @@ def _score(desk: Desk, argument: str) -> Desk:
     if not turns:
         return replace(desk, notice="This conversation has no turn to score.")
     at = desk.at(turns)
+    require_as_read(desk.conversation_id)
     data.write(
         commands.set_score, user_id=desk.user.id, message_id=turns[at].message_id, value=value
     )
@@ -131,6 +101,7 @@ def _nudge(desk: Desk, argument: str) -> Desk:
     turn = turns[desk.at(turns)] if turns else None
     if turn is None or turn.value is None:
         return replace(desk, notice="The marked turn has no score to change by 0.05 yet.")
+    require_as_read(desk.conversation_id)
     value = nudged(turn.value, 1 if argument == "1" else -1, low=desk.scale.low)
     data.write(commands.set_score, user_id=desk.user.id, message_id=turn.message_id, value=value)
     return desk.moved(turns, desk.at(turns))
@@ -139,6 +110,7 @@ def _nudge(desk: Desk, argument: str) -> Desk:
 def _clear(desk: Desk, argument: str) -> Desk:
     turns = desk.turns()
     number = int(argument) if argument.isdecimal() else desk.at(turns)
+    require_as_read(desk.conversation_id)
     if number < len(turns):
         message_id = turns[number].message_id
         data.write(commands.set_score, user_id=desk.user.id, message_id=message_id, value=None)
@@ -199,9 +171,10 @@ def _review(stance: ReviewState) -> Callable[[Desk, str], Desk]:
 
 
 def _flag(desk: Desk, argument: str) -> Desk:
-    del argument
+    """Flag ("on") or no longer ("off"), as the button said; the key turns it over."""
     stance = data.review_state(user_id=desk.user.id, conversation_id=desk.conversation_id)
-    _set_review(desk, ReviewState.OPEN if stance is ReviewState.FLAGGED else ReviewState.FLAGGED)
+    flags = argument == "on" or (not argument and stance is not ReviewState.FLAGGED)
+    _set_review(desk, ReviewState.FLAGGED if flags else ReviewState.OPEN)
     return desk
 
 
@@ -224,6 +197,7 @@ def _remaining(desk: Desk, argument: str) -> Desk:
     choice = next((c for c in desk.scale.choices if str(c.value) == argument), None)
     if choice is None:
         raise DataError(f"{argument[:40]!r} is not on the scale", where="score")
+    require_as_read(desk.conversation_id)
     count = data.write(
         commands.score_remaining,
         user_id=desk.user.id,
@@ -277,38 +251,3 @@ _ACTIONS: Mapping[str, Callable[[Desk, str], Desk]] = {
     "redo": _redo,
     "help": _help,
 }
-
-
-def _desk() -> Desk:
-    """Return where the rater is, by the address and the queue in work.
-
-    Raises:
-        DataError: if the page has not been drawn in this session.
-    """
-    queue, here = QUEUE.get(), place()
-    if queue is None or here is None:
-        raise DataError("no conversation is open", where="label page", remedy="Load it again.")
-    return Desk(
-        user=auth.current_user(),
-        queue=queue,
-        scale=SCALES[data.project_settings().scale],
-        conversation_id=here.conversation_id,
-        turn=here.turn,
-    )
-
-
-def _show(desk: Desk) -> None:
-    """Point the page at where an action led."""
-    if desk.shows_help:
-        HELP.set(True)
-    if desk.notice:
-        state.NOTICE.set(desk.notice)
-    go_to(Place(desk.conversation_id, desk.turn))
-
-
-def _with_rest(error: EveryTurnError, rest: int) -> EveryTurnError:
-    """Say how many keys were dropped because the one before them failed."""
-    if rest == 0:
-        return error
-    told = f"{error.what}; the {rest} keys pressed after it were left out, too"
-    return EveryTurnError(told, where=error.where, remedy=error.remedy)

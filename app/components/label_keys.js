@@ -49,6 +49,7 @@ class Board {
     for (const kind of ["online", "offline"]) {
       window.addEventListener(kind, () => this.tell(), listen);
     }
+    window.addEventListener("focus", () => this.lookAgain(), { signal: this.stop.signal });
     this.app = document.querySelector('[data-testid="stApp"]');
     this.watch = new MutationObserver(() => this.onConnection());
     this.watch.observe(this.app, { attributeFilter: ["data-test-connection-state"] });
@@ -155,6 +156,13 @@ class Board {
     const isBusy = this.app.dataset.testScriptState === "running";
     if (this.pending.length && this.isConnected() && !isBusy) this.send();
     this.tell();
+  }
+
+  // Another window, or another rater, may have changed what stands here; whoever comes back to this
+  // window is to see what is true now. (A redraw would close a dialog.)
+  lookAgain() {
+    const isOpen = document.querySelector("[role=dialog]") !== null;
+    if (this.data && this.isConnected() && !isOpen) this.send();
   }
 
   // Go into the marked turn's note, once the keys pressed before have led to that turn.

@@ -8,7 +8,7 @@ import streamlit as st
 from app.components import label_actions as actions
 from app.components.format import plain, score_text
 from app.components.key_names import printed, with_action
-from app.components.label_desk import act
+from app.components.label_acting import act
 from app.components.label_history import render_history
 from app.components.label_scale import Scale
 from app.components.score_input import exact_score, note_input, score_buttons

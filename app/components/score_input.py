@@ -23,6 +23,10 @@ A field that a redraw takes away may report its value once more, as if it had ju
 """
 
 
+_REFUSED: state.Slot[int] = state.Slot("score_input.refused", int)
+"""How many scores were refused: another number draws the fields anew, with what is stored."""
+
+
 def score_buttons(
     scale: Scale, value: float | None, *, key: str, on_score: OnScore, with_keys: bool = True
 ) -> None:
@@ -47,8 +51,15 @@ def exact_score(
     label: str, value: float | None, *, scale: Scale, key: str, on_score: OnScore, width: int
 ) -> None:
     """Offer any value; an emptied field takes the score away."""
-    widget = _drawn(f"{key}.{value}")  # a new value from elsewhere (undo, say) is a reset
+    # A new value from elsewhere (undo, say) is a reset, and so is a score that was not stored.
+    widget = _drawn(f"{key}.{value}.{_REFUSED.get()}")
     low = SCORE_MIN if value is not None and value < scale.low else scale.low
+
+    def store(score: float | None) -> None:
+        on_score(score)
+        if state.FAILURE.get() is not None:
+            _REFUSED.set(_REFUSED.get() + 1)
+
     st.number_input(
         label,
         min_value=low,
@@ -59,7 +70,7 @@ def exact_score(
         placeholder=score_text(None),
         key=widget,
         on_change=_hand_on,
-        args=(widget, value, on_score),
+        args=(widget, value, store),
         width=width,
         help=f"{score_text(low)} is the worst, 1.00 the best. Empty means not scored.",
     )

@@ -1,6 +1,7 @@
 """Conversations: which there are, what is said in them, and how they leave as a file."""
 
 import io
+from datetime import datetime
 
 from app.connection import database
 from app.data.reading import read
@@ -29,6 +30,11 @@ def conversation_ids(filter: ConversationFilter, *, user_id: int) -> list[int]:
 def matching_ids(filter: ConversationFilter, ids: tuple[int, ...], *, user_id: int) -> set[int]:
     """Return which of these conversations the filter lets through."""
     return read(queries.matching_ids, filter, ids, user_id=user_id)
+
+
+def edited_at(conversation_id: int) -> datetime | None:
+    """Return when a conversation's text was last changed, None if it is gone."""
+    return read(queries.edited_at, conversation_id)
 
 
 def filter_options() -> FilterOptions:

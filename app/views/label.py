@@ -3,35 +3,29 @@
 import streamlit as st
 
 from app import auth, data, routes
-from app.components import label_actions as actions
 from app.components.errors import show_failure, shown
 from app.components.export_panel import render_export
-from app.components.format import counted, plain, title_of
 from app.components.key_names import with_action
+from app.components.label_acting import HELP, act, take_keys
 from app.components.label_bar import render_bar
 from app.components.label_blind import seen_by
-from app.components.label_desk import HELP, act, first_unscored, take_keys
-from app.components.label_filter import choose_filter, told_counts
+from app.components.label_desk import first_unscored
+from app.components.label_facts import render_facts, render_nothing_waits
+from app.components.label_filter import choose_filter
 from app.components.label_help import render_guidelines, show_help
 from app.components.label_keys import hear_keys
 from app.components.label_place import Place, arrive, go_to, place
 from app.components.label_queue import QUEUE, Queue, first_of, open_queue
+from app.components.label_reading import keep_shown
 from app.components.label_scale import SCALES, Scale
 from app.components.label_turns import NOTE_KEY, Look, render_turns, turn_key
 from app.components.layout import reading_page
 from app.components.notice import show_notice
 from db.enums import LabelAction, ReviewState
-from db.records import Conversation, ConversationFilter, ProjectSettings, User, UserSettings
+from db.records import Conversation, ProjectSettings, User, UserSettings
 
 PAGE_WIDTH = 1280
 """In pixels: a chat of a comfortable width, and the guidelines beside it."""
-
-STANCES = {
-    ReviewState.OPEN: "",
-    ReviewState.DONE: ":green-badge[:material/check: done]",
-    ReviewState.SKIPPED: ":gray-badge[skipped]",
-    ReviewState.FLAGGED: ":red-badge[:material/flag: flagged]",
-}
 
 
 def render() -> None:
@@ -68,18 +62,19 @@ def _desk(user: User) -> None:
         show_notice()
         here = place() or _beginning(queue)
         if here is None:
-            _nothing_waits(filter, user)
+            render_nothing_waits(filter, user)
             return
         go_to(here)
         conversation_id = here.conversation_id
         conversation = data.conversation(conversation_id)
+        keep_shown(conversation)
         if project.blind:
             conversation = seen_by(conversation, user.name)
         stance = data.review_state(user_id=user.id, conversation_id=conversation_id)
         look = _look(here, user, scale, settings, markdown)
         chat, side = st.columns([5, 2], gap="medium") if beside else (st.container(), None)
         with chat:
-            _facts(conversation, user, queue, stance)
+            render_facts(conversation, user, queue, stance)
             if not conversation.assistant_messages:
                 st.info("This conversation has no assistant turn: there is nothing to score here.")
             render_turns(conversation, look)
@@ -124,19 +119,6 @@ def _views(project: ProjectSettings) -> tuple[bool, bool]:
     return markdown, beside
 
 
-def _facts(conversation: Conversation, user: User, queue: Queue, stance: ReviewState) -> None:
-    turns = conversation.assistant_messages
-    scored = sum(actions.own_score(turn, user)[0] is not None for turn in turns)
-    place = queue.places.get(conversation.id or 0)
-    where = "not in this queue" if place is None else f"{place + 1:,} of {len(queue.ids):,}"
-    st.markdown(f"#### {plain(title_of(conversation))} {STANCES[stance]}", anchors=False)
-    st.progress(
-        scored / len(turns) if turns else 0.0,
-        text=f"{scored} of {counted(len(turns), 'turn')} scored · conversation {where}",
-    )
-    st.caption(told_counts(queue.filter, user))
-
-
 def _neighbours(settings: UserSettings) -> None:
     """Offer the conversations before and after this one."""
     for text, action in (
@@ -171,16 +153,6 @@ def _foot(conversation: Conversation, look: Look, stance: ReviewState) -> None:
                 on_click=act,
                 args=("help",),
             )
-
-
-def _nothing_waits(filter: ConversationFilter, user: User) -> None:
-    st.subheader("Nothing waits for you here", anchor=False)
-    st.write(
-        "Every conversation that this queue and its filters let through is done, or is scored by "
-        "enough people. Look at another queue, or loosen the filter."
-    )
-    st.caption(told_counts(filter, user))
-    st.page_link(routes.CONVERSATIONS, label="All conversations", icon=":material/chat:")
 
 
 if __name__ == "__main__":

@@ -64,6 +64,7 @@ from db.commands.scores import (
     score_remaining,
     set_note,
     set_outcome,
+    set_outcome_note,
     set_review,
     set_score,
 )
@@ -129,6 +130,7 @@ __all__ = [
     "set_keys",
     "set_note",
     "set_outcome",
+    "set_outcome_note",
     "set_review",
     "set_score",
     "set_snapshot",

@@ -5,7 +5,7 @@ from uuid import uuid4
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.commands.changing import apply, change_score
+from db.commands.changing import apply, change_score, own_score
 from db.commands.counting import recount
 from db.engine import Database
 from db.enums import ReviewState, Role
@@ -94,6 +94,32 @@ def set_outcome(
         if value is None:
             note = ""
         event = change_score(session, user_id, conversation_id, None, value, note)
+        return None if event is None else score_event(event)
+
+
+def set_outcome_note(
+    db: Database, *, user_id: int, conversation_id: int, note: str
+) -> ScoreEvent | None:
+    """Store one user's note beside their score of a conversation as a whole, whatever that is now.
+
+    Returns:
+        The entry of the log, None if nothing changed.
+
+    Raises:
+        DataError: if they have not scored it.
+        NotFoundError: if the conversation does not exist (any more).
+    """
+    with db.session() as session:
+        _require_conversation(session, conversation_id)
+        row = own_score(session, user_id, conversation_id, None)
+        if row is None:
+            raise DataError(
+                "a note is kept with a score, and there is none of the whole conversation",
+                where=f"conversation {conversation_id}",
+                remedy="Score the conversation as a whole first.",
+            )
+        text = note if note.strip() else ""
+        event = change_score(session, user_id, conversation_id, None, row.value, text)
         return None if event is None else score_event(event)
 
 

@@ -19,6 +19,7 @@ from db.queries.history import turn_history
 from db.queries.imports import import_, imports, undo_effects
 from db.queries.insight import data_version, insight_figures, texts
 from db.queries.labelling import (
+    edited_at,
     has_turns,
     last_place,
     next_unscored,
@@ -64,6 +65,7 @@ __all__ = [
     "count_conversations",
     "count_shared_turns",
     "data_version",
+    "edited_at",
     "endpoint",
     "endpoints",
     "filter_options",

@@ -144,6 +144,13 @@ def review_state(db: Database, *, user_id: int, conversation_id: int) -> ReviewS
         return ReviewState.OPEN if row is None else row.state
 
 
+def edited_at(db: Database, conversation_id: int) -> datetime | None:
+    """Return when a conversation's text was last changed, None if it does not exist (any more)."""
+    statement = select(ConversationTable.updated_at).where(ConversationTable.id == conversation_id)
+    with db.read_session() as session:
+        return session.scalar(statement)
+
+
 def last_place(db: Database, *, user_id: int) -> int | None:
     """Return the conversation in which this user made their latest change, None if none yet."""
     statement = (

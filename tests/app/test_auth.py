@@ -180,6 +180,7 @@ def test_nobody_scores_in_another_persons_name(
         (commands.set_score, {"message_id": message_id, "value": None}),
         (commands.set_note, {"message_id": message_id, "note": "forged"}),
         (commands.set_outcome, {"conversation_id": id, "value": 1.0}),
+        (commands.set_outcome_note, {"conversation_id": id, "note": "forged"}),
         (commands.set_review, {"conversation_id": id, "state": ReviewState.DONE}),
         (commands.score_remaining, {"conversation_id": id, "value": 1.0}),
         (commands.undo, {}),
@@ -289,44 +290,6 @@ def test_a_download_made_at_the_click_is_asked_whose_it_is(
         of_ann()
 
 
-CLAIMS = {"email": "ann@example.com", "email_verified": True, "iat": 1000}
-
-
-@pytest.mark.parametrize(
-    ("changes", "section", "relied_on"),
-    [
-        ({}, {}, True),
-        ({"email_verified": False}, {}, False),
-        ({"email_verified": "true"}, {}, False),
-        ({"email_verified": None}, {}, False),
-        ({"email_verified": None}, {"accept_unverified_email": True}, True),
-        ({"email_verified": False}, {"accept_unverified_email": True}, False),
-        ({"email": None}, {}, False),
-        ({"iat": None}, {}, False),
-        ({"iat": 1000 - 3601}, {}, False),
-    ],
-)
-def test_a_providers_word_counts_when_it_has_checked_the_address_lately(
-    changes: dict[str, object], section: dict[str, object], relied_on: bool
-) -> None:
-    email = auth.vouched_email({**CLAIMS, **changes}, section, HOUR, now_s=1000)
-    assert email == ("ann@example.com" if relied_on else "")
-
-
-def test_a_providers_person_comes_in_only_when_let_in(
-    people: Mapping[str, User], database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here = sign_in_ways.Ways(password=False, providers=("default",))
-    monkeypatch.setattr(auth, "ways", lambda: here)
-    monkeypatch.setattr(auth, "_provider_person", lambda: "Carl@Example.com")
-    with pytest.raises(auth.NotAdmittedError, match="may not come in"):
-        auth.current_user()
-    carl = commands.admit_person(
-        database, "carl@example.com", role=UserRole.ANNOTATOR, password=None
-    )
-    assert auth.acting_user() == carl
-
-
 def test_a_damaged_password_list_keeps_everybody_out(
     people: Mapping[str, User], sign_in: SignIn, database: Database
 ) -> None:
@@ -334,18 +297,3 @@ def test_a_damaged_password_list_keeps_everybody_out(
     database.settings.passwords_file.write_text("[")
     with pytest.raises(EveryTurnError, match="password list"):
         auth.current_user()
-
-
-@pytest.mark.parametrize(
-    ("section", "providers"),
-    [
-        ({}, ()),
-        ({"client_id": "x", "redirect_uri": "y"}, ("default",)),
-        ({"redirect_uri": "y", "okta": {"client_id": "x"}, "google": {"client_id": "z"}},
-         ("okta", "google")),
-    ],
-)  # fmt: skip
-def test_providers_are_read_from_the_secrets(
-    section: dict[str, object], providers: tuple[str, ...]
-) -> None:
-    assert sign_in_ways._providers(section) == providers

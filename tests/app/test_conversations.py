@@ -19,6 +19,13 @@ def titles(app: AppTest) -> list[str]:
     return list(app.dataframe[0].value["Title"])
 
 
+def tick(app: AppTest, *rows: int) -> AppTest:
+    """Tick rows of the table."""
+    ticked = {"rows": list(rows), "columns": [], "cells": []}
+    app.session_state["conversations.0"] = {"selection": ticked}
+    return app.run()
+
+
 def test_the_table_lists_searches_and_filters(
     open_page: OpenPage, conversation_ids: list[int]
 ) -> None:
@@ -252,16 +259,29 @@ def test_archive_and_duplicate(
 def test_ticked_rows_are_tagged_together(
     open_page: OpenPage, database: Database, conversation_ids: list[int]
 ) -> None:
-    app = open_page(routes.CONVERSATIONS)
-    chosen = {"selection": {"rows": [0, 1], "columns": [], "cells": []}}
-    app.session_state["conversations.0"] = chosen
-    app.run()
+    app = tick(open_page(routes.CONVERSATIONS), 0, 1)
     app.text_input(key="many.tag").set_value("urgent").run()
     button(app, "Add").click().run()
     assert not app.exception
     tagged = ConversationFilter(tags=("urgent",))
     assert queries.count_conversations(database, tagged, user_id=1) == 2
     assert "negotiation" in queries.all_tags(database)
+
+
+def test_ticked_rows_are_archived_together_and_brought_back(
+    open_page: OpenPage, database: Database, conversation_ids: list[int]
+) -> None:
+    app = open_page(routes.CONVERSATIONS)
+    kept = titles(app)[1]
+    tick(app, 0, 2)
+    assert "**2 conversations chosen**" in [markdown.value for markdown in app.markdown]
+    button(app, "Archive").click().run()
+    assert not app.exception
+    assert titles(app) == [kept]
+    assert queries.count_conversations(database, ConversationFilter(archived=True), user_id=1) == 2
+    app = tick(open_page(routes.CONVERSATIONS, archived="true"), 0, 1)
+    button(app, "Bring back").click().run()
+    assert queries.count_conversations(database, ConversationFilter(), user_id=1) == 3
 
 
 def test_the_export_holds_what_the_filters_let_through(

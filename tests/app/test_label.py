@@ -1,4 +1,4 @@
-"""The label page: what every control does, and what is shown of scores and messages."""
+"""The label page: what every control does, and what is shown of scores."""
 
 from dataclasses import replace
 
@@ -6,36 +6,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import data, routes
-from app.components.transcript import folded
 from db import commands, queries
 from db.engine import Database
 from db.enums import ReviewState, ScoreScale
 from db.records import Score, User
-from tests.app.conftest import MARKUP, OpenPage, chat
-from tests.app.shown import elements, texts, trees
-
-
-def button(app: AppTest, label: str):
-    return next(button for button in app.button if button.label.startswith(label))
-
-
-def exact_score(app: AppTest):
-    return next(number for number in app.number_input if number.label == "Exact score")
-
-
-def press(app: AppTest, value: float, *, among: str = "turn.") -> AppTest:
-    """Click the button that gives this score to the marked turn."""
-    given = ((b, b.key or "") for b in app.button)
-    return (
-        next(b for b, key in given if key.startswith(among) and key.endswith(f".{value}"))
-        .click()
-        .run()
-    )
-
-
-def scores(database: Database, conversation_id: int) -> list[float | None]:
-    turns = queries.conversation(database, conversation_id).assistant_messages
-    return [turn.scores[0].value if turn.scores else None for turn in turns]
+from tests.app.conftest import OpenPage, chat
+from tests.app.labelling import button, exact_score, press, scores
 
 
 def badges(app: AppTest) -> list[str]:
@@ -227,45 +203,6 @@ def test_another_scale_offers_other_choices_and_changes_no_stored_number(
     assert "0.80 saved" in badges(open_page(routes.LABEL, conversation=conversation_ids[0]))[0]
 
 
-def test_markup_is_shown_and_never_more_than_shown(
-    open_page: OpenPage, conversation_ids: list[int]
-) -> None:
-    app = open_page(routes.LABEL, conversation=conversation_ids[2])
-    plain = open_page(routes.LABEL, conversation=conversation_ids[2], md="false")
-    assert MARKUP in texts(plain)
-    assert any("<script>document.title='owned'</script> bold $x^2$" in t for t in texts(app))
-    for tree in trees(app):
-        assert elements(tree) <= {"p", "strong", "span"}
-    assert not any("script" in markdown.value for markdown in app.markdown)
-
-
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        "a\x00b",
-        "lone \ud800 surrogate",
-        "\N{FAMILY}\u200d\N{WOMAN}\N{EMOJI MODIFIER FITZPATRICK TYPE-3} \U0001f1e9\U0001f1ea",
-        "\u202eright to left override",
-        "مرحبا (1) — שלום, 中文。",
-        "[" * 5000,
-        "> " * 60 + "deep",
-        "$\\newcommand{x}{\\x}\\x$ :material/delete: :red[x] ![a](http://x/y.png)",
-        "\n" * 3000,
-    ],
-)
-def test_hostile_text_never_breaks_the_page(
-    open_page: OpenPage, database: Database, hostile: str
-) -> None:
-    talk = chat(hostile, (hostile, f"reply {hostile}", None), system=hostile)
-    conversation_id = commands.add_conversation(database, talk)
-    data.refresh()
-    app = open_page(routes.LABEL, conversation=conversation_id)
-    assert not app.exception
-    assert not app.error
-    press(app, 0.4)
-    assert scores(database, conversation_id) == [0.4]
-
-
 def test_other_peoples_scores_are_shown_and_left_alone(
     open_page: OpenPage, database: Database, user: User
 ) -> None:
@@ -289,40 +226,6 @@ def test_blind_scoring_hides_what_others_said_until_ones_own_score_is_in(
     assert "ann 1.00" in badges(app)[0]
     button(app, "Clear").click().run()
     assert "ann" not in " ".join(badges(app))
-
-
-def test_very_long_messages_and_conversations_are_folded(
-    open_page: OpenPage, database: Database
-) -> None:
-    many = chat("Long", *((f"question {i}", "x" * 1_000_000, None) for i in range(30)))
-    conversation_id = commands.add_conversation(database, many)
-    data.refresh()
-    app = open_page(routes.LABEL, conversation=conversation_id, turn=30)
-    assert not app.exception
-    assert sum(map(len, texts(app))) < 60_000
-    assert "question 29" in texts(app)
-    assert len(app.get("chat_message")) <= 40
-    next(t for t in app.toggle if t.label.startswith("Show all")).set_value(True).run()
-    assert max(map(len, texts(app))) == 1_000_000
-
-
-def test_a_conversation_of_five_hundred_turns_is_shown_where_the_marked_turn_is(
-    open_page: OpenPage, database: Database
-) -> None:
-    many = chat("Long", *((f"question {i}", f"reply {i}", None) for i in range(500)))
-    conversation_id = commands.add_conversation(database, many)
-    data.refresh()
-    app = open_page(routes.LABEL, conversation=conversation_id, turn=498)
-    press(app, 0.3)
-    assert app.query_params["turn"] == "499"
-    assert "reply 498" in texts(app)
-    assert len(texts(app)) <= 41
-
-
-def test_many_short_lines_are_folded_like_one_long_text() -> None:
-    assert folded("a\nb") == "a\nb"
-    assert folded("line\n" * 200).count("\n") == 24
-    assert len(folded("x" * 5000)) == 1200
 
 
 def _with_anns_score(database: Database) -> int:
