@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,7 +94,12 @@ class Growing:
 
 
 async def stream_reply(
-    address: Address, messages: list[dict[str, Any]], sampling: Sampling, growing: Growing
+    address: Address,
+    messages: list[dict[str, Any]],
+    sampling: Sampling,
+    growing: Growing,
+    *,
+    tools: Sequence[dict[str, Any]] = (),
 ) -> None:
     """Let a reply grow until its end; to cancel this hangs up, and the server stops computing.
 
@@ -103,12 +108,13 @@ async def stream_reply(
         messages: What is said before, in OpenAI's form.
         sampling: How to draw; its seed is given.
         growing: Takes the tokens; its lane says which model is asked.
+        tools: The functions that the model may call.
 
     Raises:
         RefusedError: if the server says that it cannot.
         LostError: if the server went away.
     """
-    body = {
+    body: dict[str, Any] = {
         "model": growing.lane,
         "messages": messages,
         "temperature": sampling.temperature,
@@ -120,6 +126,8 @@ async def stream_reply(
         "logprobs": True,
         "return_token_ids": True,
     }
+    if tools:
+        body["tools"] = list(tools)
     timeout = httpx2.Timeout(SILENCE_S, connect=CONNECT_S)
     growing.asked_at = time.monotonic()
     try:

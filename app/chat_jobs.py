@@ -111,7 +111,9 @@ class Job(Progress):
         """Let one reply grow; return whether it shall be asked again."""
         messages = history(self.chat, self.turn, growing.lane)
         try:
-            await stream_reply(address, messages, self.chat.sampling, growing)
+            await stream_reply(
+                address, messages, self.chat.sampling, growing, tools=self.chat.tools
+            )
         except LostError as error:
             if not growing.token_ids and attempt < _ATTEMPTS:
                 return True

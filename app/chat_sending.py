@@ -74,6 +74,7 @@ def _conversation(chat: Chat, messages: Sequence[Message]) -> Conversation:
         messages=(*earlier, *messages),
         title=shortened((opening.title if opening else "") or first.content),
         system=chat.system,
+        tools=chat.tools,
         source=SOURCE,
     )
 

@@ -165,6 +165,7 @@ class Chat:
         id: What the address calls it; it begins with its owner's id. Empty before it is stored.
         lanes: The models that answer.
         blind: Whether the next turns hide the models' names.
+        tools: The functions that the models may call, from the conversation that the chat goes on from.
         opening: A conversation that the chat goes on from (native form); empty if there is none.
         turns: All turns, in the order they were asked.
         leaf: The last turn that is shown.
@@ -177,6 +178,7 @@ class Chat:
     system: str = ""
     sampling: Sampling = Sampling()
     blind: bool = False
+    tools: tuple[dict[str, Any], ...] = ()
     opening: str = ""
     turns: tuple[Turn, ...] = ()
     leaf: str | None = None

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
@@ -28,12 +29,14 @@ class Sample:
 
     Attributes:
         held_out: Whether it is of the fixed set that every run answers.
+        tools: The functions that the model was told it may call.
     """
 
     prompt: tuple[tuple[str, str], ...]
     before: str
     after: str | None
     held_out: bool = False
+    tools: tuple[dict[str, Any], ...] = ()
 
 
 def folder(run_id: int) -> RunFolder:
@@ -76,6 +79,7 @@ def samples(run: Run) -> list[Sample]:
             before=entry["before"],
             after=entry["after"],
             held_out=entry.get("held_out", False),
+            tools=tuple(entry.get("tools", ())),
         )
         for entry in entries
     ]

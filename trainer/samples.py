@@ -1,7 +1,8 @@
 """The fixed prompts, and a few openings from the data, answered by the model before and after training."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 from db.enums import Role
 from db.records import Conversation
@@ -23,9 +24,9 @@ def sample_before(
     """Choose the prompts and write `samples.json` with the model's answers before training."""
     evaluation = read_evaluation(folder)
     held_out = [opening for one in evaluation if (opening := _opening(one))]
-    prompts = choose_prompts(conversations, config.sample_prompts)
-    fixed = list({str(prompt): prompt for prompt in held_out}.values())
-    own = [prompt for prompt in prompts if prompt not in fixed]
+    openings = choose_openings(conversations, config.sample_prompts)
+    fixed = list({str(opening): opening for opening in held_out}.values())
+    own = [opening for opening in openings if opening not in fixed]
     sampler = client.save_weights_and_get_sampling_client()
     answers = _answers([*fixed, *own], config, client, sampler)
     tokenizer = client.get_tokenizer()
@@ -35,8 +36,8 @@ def sample_before(
     write_json(
         folder.samples,
         [
-            {"prompt": prompt, "before": answer, "after": None, "held_out": place < len(fixed)}
-            for place, (prompt, answer) in enumerate(zip([*fixed, *own], answers, strict=True))
+            {**opening.to_json(), "before": answer, "after": None, "held_out": place < len(fixed)}
+            for place, (opening, answer) in enumerate(zip([*fixed, *own], answers, strict=True))
         ],
     )
 
@@ -47,7 +48,7 @@ def sample_after(
     """Add what the trained model says to `samples.json` and `changes.json`."""
     samples = read_json(folder.samples)
     sampler = client.save_weights_and_get_sampling_client()
-    answers = _answers([sample["prompt"] for sample in samples], config, client, sampler)
+    answers = _answers([Opening.from_json(sample) for sample in samples], config, client, sampler)
     if folder.changes.exists():  # not in runs that an earlier version began
         tokenizer = client.get_tokenizer()
         replies = held_out_replies(conversations, read_evaluation(folder), config, tokenizer)
@@ -63,42 +64,64 @@ def sample_after(
     )
 
 
-def choose_prompts(conversations: Sequence[Conversation], count: int) -> list[list[dict[str, Any]]]:
-    """Return the messages before the first reply of the first `count` different openings."""
-    prompts: list[list[dict[str, Any]]] = []
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a conversation begins with, up to its first reply.
+
+    Attributes:
+        messages: As chat templates take them.
+        tools: The functions that the model may call.
+    """
+
+    messages: list[dict[str, Any]]
+    tools: tuple[dict[str, Any], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as the fields of a sample; without tools there is no field for them."""
+        return {"prompt": self.messages, **({"tools": list(self.tools)} if self.tools else {})}
+
+    @classmethod
+    def from_json(cls, sample: dict[str, Any]) -> Self:
+        """Return the opening of a sample."""
+        return cls(sample["prompt"], tuple(sample.get("tools", ())))
+
+
+def choose_openings(conversations: Sequence[Conversation], count: int) -> list[Opening]:
+    """Return the first `count` different openings."""
+    found: list[Opening] = []
     for conversation in conversations:
-        if not conversation.assistant_messages or len(prompts) == count:
+        if not conversation.assistant_messages or len(found) == count:
             continue
         opening = _opening(conversation)
-        if opening and opening not in prompts:
-            prompts.append(opening)
-    return prompts
+        if opening is not None and opening not in found:
+            found.append(opening)
+    return found
 
 
-def _opening(conversation: Conversation) -> list[dict[str, Any]]:
-    """Return the messages before the first reply; none if no user speaks before it."""
+def _opening(conversation: Conversation) -> Opening | None:
+    """Return the opening of a conversation; None if no user speaks before the first reply."""
     messages = chat_messages(conversation)
     roles = [message["role"] for message in messages]
     end = roles.index(Role.ASSISTANT) if Role.ASSISTANT in roles else len(roles)
-    return messages[:end] if Role.USER in roles[:end] else []
+    return Opening(messages[:end], conversation.tools) if Role.USER in roles[:end] else None
 
 
 def _answers(
-    prompts: Sequence[list[dict[str, Any]]],
+    openings: Sequence[Opening],
     config: TrainConfig,
     client: Engine,
     sampler: Sampler,
 ) -> list[str]:
     """Answer greedily, so that a difference is the adapter's doing and not the dice's."""
-    if not prompts:
+    if not openings:
         return []
     tokenizer = client.get_tokenizer()
     # People talk to the model through its template, whatever rendering it was trained with.
     rendering = Rendering.TEMPLATE if tokenizer.chat_template else Rendering.PLAIN
     params = SamplingParams(max_tokens=config.sample_tokens, temperature=0.0)
     answers: list[str] = []
-    for prompt in prompts:
-        ids = render_prompt(prompt, tokenizer, rendering)
+    for opening in openings:
+        ids = render_prompt(opening.messages, tokenizer, rendering, opening.tools)
         result = sampler.sample(ModelInput.from_ints(ids), 1, params).result()
         tokens = list(result.sequences[0].tokens)
         answers.append(str(tokenizer.decode(tokens, skip_special_tokens=True)).strip())

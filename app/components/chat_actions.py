@@ -213,7 +213,7 @@ def _from_conversation(chat: Chat, conversation: Conversation) -> Chat:
     messages = tuple(
         replace(message, id=None, scores=(), adjudicated=None) for message in conversation.messages
     )
-    chat = replace(chat, system=conversation.system)
+    chat = replace(chat, system=conversation.system, tools=conversation.tools)
     if messages and messages[-1].role is Role.USER:
         # It ends with a question: that is the first turn, which only wants to be answered.
         turn = Turn(id="opening", asked=messages[-1].content, order=chat.lanes)

@@ -15,6 +15,7 @@ from app.components.transcript import (
     page_of_messages,
     render_system,
     render_text,
+    render_tools,
     render_transcript,
 )
 from db.enums import Role
@@ -38,6 +39,7 @@ def render_turns(chat: Chat, *, can_act: bool) -> None:
     """Show the path of the chat that is chosen."""
     opening = opening_of(chat)
     render_system(chat.system, key="chat.system_shown")
+    render_tools(chat.tools)
     if opening is not None:
         with st.expander(
             f"Goes on from: {plain(opening.title or 'an earlier conversation')} "

@@ -6,6 +6,7 @@ from app import data, run_files
 from app.components.errors import guarded
 from app.components.format import counted, plain
 from app.components.run_actions import may_act
+from app.components.transcript import render_tools
 from app.run_files import Sample
 from db.records import Run
 from trainer.evaluating.judging import Judgements, endpoint_of, start_judging
@@ -38,6 +39,7 @@ def _sample(run: Run, sample: Sample, verdict: float | None) -> None:
         for role, content in sample.prompt:
             st.caption(role)
             st.text(content, width="stretch")
+        render_tools(sample.tools)
         before, after = st.columns(2)
         with before:
             start = "the start" if run.config.get("start_from") else "base model"

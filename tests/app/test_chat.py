@@ -7,6 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import auth, chat_jobs, chat_store, data, routes
 from app.chat_jobs import Job
+from app.chat_sending import conversations_of
 from app.chat_tree import (
     BASE,
     Chat,
@@ -25,9 +26,9 @@ from app.chat_tree import (
 )
 from db import commands, queries
 from db.engine import Database
-from db.enums import ReviewState, UserRole
+from db.enums import ReviewState, Role, UserRole
 from db.errors import ConflictError, DataError, NotFoundError
-from db.records import User
+from db.records import Conversation, Message, User
 from tests.app.conftest import MARKUP, OpenPage
 from tests.app.shown import texts
 
@@ -193,6 +194,22 @@ def test_a_chat_goes_on_from_a_conversation_without_its_scores(
         *("system", "user", "assistant", "user", "assistant", "user"),
     ]
     assert told[-1]["content"] == "Which neighbour?" and "0.8" not in chat.opening
+
+
+def test_the_tools_of_a_conversation_go_with_the_chat_and_back_to_labelling(
+    open_page: OpenPage, database: Database, asked
+) -> None:
+    tool = {"type": "function", "function": {"name": "order"}}
+    question = Message(role=Role.USER, content="Where is my order?")
+    stored = commands.add_conversation(database, Conversation(messages=(question,), tools=(tool,)))
+    app = open_page(routes.CHAT, conversation=stored)
+    assert not app.exception
+    assert "1 tool the assistant may call" in [expander.label for expander in app.expander]
+    app.chat_input[0].set_value("Number 7.").run()
+    ((chat, turn, _),) = asked
+    assert from_json(to_json(chat)).tools == (tool,)
+    (sent,) = conversations_of(with_replies(chat, turn.id, [reply(BASE, "On its way.")]))
+    assert sent.tools == (tool,)
 
 
 def test_annotators_chat_send_and_vote_and_read_others_chats_only(

@@ -73,7 +73,14 @@ class Judge:
         """Close the connections."""
         self._client.close()
 
-    def compare(self, prompt: Sequence[tuple[str, str]], before: str, after: str) -> float:
+    def compare(
+        self,
+        prompt: Sequence[tuple[str, str]],
+        before: str,
+        after: str,
+        *,
+        tools: Sequence[dict[str, Any]] = (),
+    ) -> float:
         """Return how much better `after` is: 1 better, 0 worse, 0.5 neither.
 
         It is asked twice, each answer once in the first place, and the mean is taken: a judge that
@@ -83,24 +90,20 @@ class Judge:
             prompt: (role, text) of the conversation so far.
             before: One answer.
             after: The other.
+            tools: The functions that the assistant could call.
 
         Raises:
             JudgeError: if one of the two questions gets no verdict.
         """
-        first = self._ask(prompt, after, before)
-        second = 1.0 - self._ask(prompt, before, after)
+        told = {"conversation": [{"role": role, "text": text} for role, text in prompt]}
+        asked = {"tools": list(tools), **told} if tools else told
+        first = self._ask(asked, after, before)
+        second = 1.0 - self._ask(asked, before, after)
         return (first + second) / 2
 
-    def _ask(self, prompt: Sequence[tuple[str, str]], a: str, b: str) -> float:
+    def _ask(self, asked: dict[str, Any], a: str, b: str) -> float:
         """Return 1 if `a` is better, 0 if `b` is, 0.5 for a tie."""
-        shown = json.dumps(
-            {
-                "conversation": [{"role": role, "text": text} for role, text in prompt],
-                "answer A": a,
-                "answer B": b,
-            },
-            ensure_ascii=False,
-        )
+        shown = json.dumps({**asked, "answer A": a, "answer B": b}, ensure_ascii=False)
         body = {
             "model": self._endpoint.model,
             "messages": [

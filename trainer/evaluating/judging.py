@@ -109,7 +109,9 @@ def judge_run(database: Database, run_id: int, *, wait_s: float = 1.0) -> Judgem
             prompt = [(message["role"], message["content"]) for message in sample["prompt"]]
             verdict, failures, error = None, failures + 1, ""
             try:
-                verdict = judge.compare(prompt, sample["before"], sample["after"])
+                verdict = judge.compare(
+                    prompt, sample["before"], sample["after"], tools=sample.get("tools", ())
+                )
                 failures = 0
             except EveryTurnError as problem:
                 error = str(problem)

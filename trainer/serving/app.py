@@ -103,7 +103,7 @@ def make_app(model: ServedModel, token: str, health: dict[str, Any]) -> FastAPI:
     @app.post("/v1/chat/completions", dependencies=protected, response_model=None)
     async def complete(body: ChatRequest, request: Request) -> JSONResponse | StreamingResponse:
         messages = [message.to_template() for message in body.messages]
-        prompt = await asyncio.to_thread(model.prompt, messages)
+        prompt = await asyncio.to_thread(model.prompt, messages, body.tools)
         answer = Answer(body, prompt, model.tokenizer)
         events: asyncio.Queue[Event] = asyncio.Queue()
         loop = asyncio.get_running_loop()

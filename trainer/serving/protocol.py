@@ -51,6 +51,8 @@ class ChatRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
     model: str
     messages: list[ChatMessage] = Field(min_length=1)
+    tools: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
+    tool_choice: Literal["auto"] = "auto"
     max_tokens: int | None = Field(None, ge=1)
     max_completion_tokens: int | None = Field(None, ge=1)
     temperature: float = Field(1.0, ge=0, le=100, allow_inf_nan=False)

@@ -114,6 +114,15 @@ def test_a_judge_that_prefers_a_place_says_that_neither_is_better(server: JudgeS
     assert server.bodies[0]["model"] == "judge-1"
 
 
+def test_the_judge_is_told_which_tools_there_were(server: JudgeServer) -> None:
+    tool = {"type": "function", "function": {"name": "order"}}
+    with Judge(server.endpoint) as judge:
+        judge.compare(PROMPT, "old", "new", tools=[tool])
+        judge.compare(PROMPT, "old", "new")
+    asked = [json.loads(body["messages"][1]["content"]) for body in server.bodies]
+    assert [one.get("tools") for one in asked] == [[tool], [tool], None, None]
+
+
 def test_a_busy_judge_is_asked_again_and_one_that_refuses_is_not(server: JudgeServer) -> None:
     statuses = iter([429, 503])
     server.verdict = lambda _: next(statuses, '{"better": "tie"}')

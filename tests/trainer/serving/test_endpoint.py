@@ -202,6 +202,18 @@ def test_a_reply_is_cut_where_the_context_ends(endpoint: Endpoint, client: OpenA
     assert answer.usage.total_tokens <= endpoint.model.context_tokens
 
 
+def test_tools_stand_in_the_prompt_as_the_chat_template_shows_them(
+    endpoint: Endpoint, client: OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = endpoint.model.tokenizer
+    shown = "{%- for tool in tools or [] -%}{{ tool.function.name + ';' }}{%- endfor -%}"
+    monkeypatch.setattr(tokenizer, "chat_template", f"{shown}{tokenizer.chat_template}")
+    tool = {"type": "function", "function": {"name": "order"}}
+    without = extra(ask(client, **EXACT))["prompt_token_ids"]
+    given = extra(ask(client, tools=[tool], tool_choice="auto", **EXACT))["prompt_token_ids"]
+    assert given == [*tokenizer.encode("order;"), *without]
+
+
 @pytest.mark.parametrize("name", ["run-8", "../../etc", "run-7/../run-7", "", "run-007", "x" * 999])
 def test_a_name_that_nobody_has_is_404(client: OpenAI, name: str) -> None:
     with pytest.raises(openai.NotFoundError, match="no such model"):
@@ -223,7 +235,8 @@ def test_a_wrong_token_is_401_and_says_nothing_else(endpoint: Endpoint) -> None:
         {"n": 0},
         {"max_tokens": 0},
         {"presence_penalty": 1},
-        {"tools": [{"type": "function", "function": {"name": "f"}}]},
+        {"tools": ["f"]},
+        {"tools": [], "tool_choice": "required"},
         {"top_logprobs": 3},
         {"messages": []},
         {"messages": [{"role": "wizard", "content": "a"}]},
