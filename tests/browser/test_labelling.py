@@ -1,7 +1,7 @@
 """Labelling in a real browser, by keyboard: nothing is lost, doubled or shown as saved too early."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import pytest
@@ -10,8 +10,8 @@ from playwright.sync_api import Locator, Page, expect
 from db import commands, queries
 from db.engine import Database, open_database
 from db.enums import Role
-from db.records import Conversation, Message
-from db.settings import Settings
+from db.records import Conversation, ConversationFilter, Message
+from db.settings import read_settings
 from tests.browser.conftest import AppServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
@@ -28,9 +28,27 @@ HOSTILE = (
 )
 
 
+@pytest.fixture(scope="module")
+def app_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
+    """One server for all tests here: starting it takes longer than most of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EVERYTURN_HOME", str(tmp_path_factory.mktemp("home")))
+        patch.delenv("DATABASE_URL", raising=False)
+        server = AppServer(read_settings())
+        server.start()
+        yield server
+        server.kill()
+
+
 @pytest.fixture
-def database(settings: Settings) -> Database:
-    return open_database(settings)
+def database(app_server: AppServer) -> Iterator[Database]:
+    """The server's database, without the conversations of the test before."""
+    opened = open_database(read_settings())
+    yield opened
+    user = queries.local_user(opened)
+    ids = queries.conversation_ids(opened, ConversationFilter(), user_id=user.id)
+    commands.delete_conversations(opened, ids)
+    opened.close()
 
 
 def talk(name: str, turns: int, *, says: str = "") -> Conversation:
@@ -160,6 +178,23 @@ def test_the_marked_turn_is_in_view_and_fields_put_keys_to_sleep(
     expect(page.get_by_role("dialog").get_by_text("Done, and on to the next")).to_be_visible()
     page.keyboard.press("5")
     assert scores(database, [long]).count(0.5) == 0  # a dialog is in front of the turn
+
+
+def test_a_window_that_is_looked_at_again_shows_what_another_one_did(
+    app_server: AppServer, page: Page, database: Database
+) -> None:
+    (id,) = add(database, 1, 3)
+    other = page.context.new_page()
+    for window in (page, other):
+        open_label(window, app_server, id)
+    press(page, "7")
+    expect(page.get_by_text("0.70 saved")).to_be_visible(timeout=WAIT_MS)
+    press(other, "Control+z")
+    expect(other.get_by_text("Undone: turn 1 is not scored.")).to_be_visible(timeout=WAIT_MS)
+    page.evaluate("window.dispatchEvent(new Event('focus'))")  # as when its window is chosen
+    expect(page.get_by_text("0.70 saved")).to_have_count(0, timeout=WAIT_MS)
+    press(page, "3")
+    until(page, lambda: scores(database, [id]), [None, 0.3, None])
 
 
 def test_hostile_text_is_only_ever_text(
