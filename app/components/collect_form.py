@@ -107,11 +107,10 @@ def in_words(wanted: Wanted) -> str:
 
 
 def _prompts() -> list[Conversation]:
-    source = st.segmented_control(
+    source = st.radio(
         "Where the prompts come from",
         [_TYPED, _FILE, _HERE],
-        default=_TYPED,
-        required=True,
+        horizontal=True,
         key="collect.source",
         label_visibility="collapsed",
     )

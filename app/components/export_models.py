@@ -39,11 +39,10 @@ MOST_BYTES = 400_000_000
 
 def render_exports(run: Run) -> None:
     """Let an admin choose a form, make it, and take it away."""
-    form = st.segmented_control(
+    form = st.radio(
         "Form",
         list(FORMS),
-        default=Form.ADAPTER,
-        required=True,
+        horizontal=True,
         format_func=lambda form: FORMS[form][0],
         key="export_form",
     )

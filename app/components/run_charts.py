@@ -137,11 +137,10 @@ def show_chart(chart: Chart, scope: str = "") -> None:
 
 def _choose_conversation(metrics: RunMetrics, titles: Mapping[int, str]) -> int | None:
     """Ask whose lines the charts per turn show; None stands for all conversations."""
-    choice = st.segmented_control(
+    choice = st.radio(
         "The charts per turn show",
         [BY_POSITION, ONE_CONVERSATION],
-        default=BY_POSITION,
-        required=True,
+        horizontal=True,
         key="view",
         bind="query-params",
         help="By turn position: the median over all conversations of a step, with the middle half "
