@@ -87,9 +87,9 @@ def response_logprobs(model: Any, turn: OracleTurn) -> torch.Tensor:
     """Return the log-probability of each response token, shape (response tokens,)."""
     ids = torch.tensor([turn.prompt_ids + turn.response_ids])
     logits_TV = model(input_ids=ids[:, :-1], use_cache=False).logits[0].float()
-    logprobs_TV = torch.log_softmax(logits_TV, dim=-1)
     start = len(turn.prompt_ids) - 1
-    return torch.stack([logprobs_TV[start + i, token] for i, token in enumerate(turn.response_ids)])
+    logprobs_RV = torch.log_softmax(logits_TV[start:], dim=-1)
+    return torch.stack([logprobs_RV[i, token] for i, token in enumerate(turn.response_ids)])
 
 
 def ppo_loss(logprobs: torch.Tensor, turn: OracleTurn) -> torch.Tensor:

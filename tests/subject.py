@@ -35,6 +35,9 @@ SENTENCES = (
     "Ünïcode 🙂 and\nlines",
 )
 
+BRIEF = ("Hi!", "Yes.", "No, two.", "Where?", "🙂\nü")
+"""For the real model, on which the oracle's pass for each turn takes long."""
+
 LOG_RATIOS = (-0.6, -0.1, 0.05, 0.6)
 """Distances of old from new logprobs: inside and outside the clip band, never near its bounds."""
 
@@ -111,15 +114,22 @@ def datum_of(turn: OracleTurn, *, off_policy: bool = False) -> Any:
     )
 
 
-def dialogue(turns: int, *, seed: int, system: str = "", thinking: bool = False) -> Conversation:
+def dialogue(
+    turns: int,
+    *,
+    seed: int,
+    system: str = "",
+    thinking: bool = False,
+    sentences: Sequence[str] = SENTENCES,
+) -> Conversation:
     """Return a conversation of that many assistant turns; every other one thinks, if asked to."""
     rng = random.Random(seed)
     messages = []
     for turn in range(turns):
-        reply = rng.choice(SENTENCES)
+        reply = rng.choice(sentences)
         if thinking and turn % 2:
-            reply = f"<think>\n{rng.choice(SENTENCES)}\n</think>\n\n{reply}"
-        messages.append(Message(role=Role.USER, content=rng.choice(SENTENCES)))
+            reply = f"<think>\n{rng.choice(sentences)}\n</think>\n\n{reply}"
+        messages.append(Message(role=Role.USER, content=rng.choice(sentences)))
         messages.append(Message(role=Role.ASSISTANT, content=reply))
     return Conversation(messages=tuple(messages), system=system)
 
