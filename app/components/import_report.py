@@ -46,8 +46,9 @@ def render_issues(report: ImportReport) -> None:
         several = any(issue.file for issue in issues)
         order = list(_OUTCOMES)
         issues.sort(key=lambda issue: order.index(issue.outcome))
-        rows = sum(issue.count for issue in issues)
-        st.markdown(f"**{counted(rows, 'row')} with a remark**")
+        rows = sum(issue.count for issue in issues if issue.row)
+        of_rows = f" on {counted(rows, 'row')}" if rows else ""
+        st.markdown(f"**{counted(len(issues), 'remark')}{of_rows}**")
         read = [_remark(issue, several=several) for issue in issues[:_READ]]
         texts = [{head: plain(cell) for head, cell in line.items()} for line in read]
         told = "What became of rows: outcome, place, reason and what to do"

@@ -19,7 +19,7 @@ _TARGETS = {
     ScoreTarget.CONVERSATION: "The conversation",
 }
 
-_WIDTHS = (2.2, 1.8, 1.3, 1.3, 1.3, 1.3, 1.8)
+_WIDTHS = (2.0, 2.1, 1.1, 1.1, 1.1, 1.1, 2.5)
 _HEADS = ("Use", "Kind", "Worst", "Best", "→", "→", "About")
 
 

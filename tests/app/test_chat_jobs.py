@@ -19,7 +19,6 @@ from app.chat_tree import BASE, Chat, Ending, Sampling, Turn, ask
 from db.engine import Database
 from tests.forking import Forks
 from tests.live_runs import add_conversations, config_for, ended, launch, long_config, wait_for
-from tests.trainer.conftest import forks as forks
 from tests.trainer.serving.conftest import train_adapter
 from trainer.choices import Rendering
 from trainer.data.rendering import render_conversation
