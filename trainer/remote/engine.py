@@ -8,11 +8,11 @@ from typing import TypeVar
 from db.settings import Settings
 from trainer.catalog import find_model
 from trainer.config import TrainConfig
+from trainer.engines import Engine
 from trainer.errors import EndpointLostError
 from trainer.models import load_tokenizer
 from trainer.remote.access import Access, find_endpoint, take_access
 from trainer.remote.capabilities import ask, choose, require_length
-from trainer.remote.client import RemoteClient
 from trainer.remote.session import Session
 from trainer.runs.recorder import Recorder
 
@@ -35,7 +35,7 @@ def open_access(settings: Settings, config: TrainConfig) -> Access:
 
 
 @contextmanager
-def open_client(access: Access, config: TrainConfig, settings: Settings) -> Iterator[RemoteClient]:
+def open_client(access: Access, config: TrainConfig, settings: Settings) -> Iterator[Engine]:
     """Ask the endpoint what it offers, then hold a session with it while the block runs.
 
     Raises:
@@ -48,6 +48,9 @@ def open_client(access: Access, config: TrainConfig, settings: Settings) -> Iter
     require_length(offer, config.max_context_tokens, where)
     tokenizer = load_tokenizer(settings, config.base_model)
     session = Session(access)
+    # Only after the session has found the SDK, which is installed for such runs alone.
+    from trainer.remote.client import RemoteClient  # noqa: PLC0415
+
     try:
         yield RemoteClient(
             session,
