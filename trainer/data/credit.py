@@ -8,11 +8,15 @@ where the outcome of the whole conversation, times its weight, belongs to the la
 and compares it with other conversations only. A baseline taken from the conversation itself
 depends on that conversation's actions and biases the gradient (Williams 1992, "Simple statistical
 gradient-following algorithms"; for turn-level credit see MT-GRPO, arXiv 2505.11821).
+
+An outcome that nobody gave is not 0: beside conversations that have one, it counts as their mean, so
+that it speaks neither for a conversation nor against it.
 """
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from trainer.config import CreditMode
 
@@ -74,8 +78,8 @@ def assign_credit(
     if mode is CreditMode.RECIPE:
         return [_against_own_mean(conversation) for conversation in rewards]
     returns = [
-        _returns(conversation, mode=mode, gamma=gamma, outcome_weight=outcome_weight)
-        for conversation in rewards
+        _returns(conversation, outcome_weight * outcome, mode=mode, gamma=gamma)
+        for conversation, outcome in zip(rewards, _outcomes(rewards), strict=True)
     ]
     baselines = _Baselines.over(rewards, returns)
     return [
@@ -108,14 +112,42 @@ def _against_own_mean(conversation: ConversationRewards) -> list[TurnCredit]:
     ]
 
 
+def _outcomes(rewards: Sequence[ConversationRewards]) -> list[float]:
+    """Return each conversation's outcome; one that is missing is the mean of those given.
+
+    Of those in its group if there are any, else of all; 0 where nobody gave one at all.
+    """
+    everywhere: list[float] = []
+    by_group: dict[Hashable, list[float]] = defaultdict(list)
+    for conversation in rewards:
+        if conversation.outcome is not None:
+            everywhere.append(conversation.outcome)
+            by_group[conversation.group].append(conversation.outcome)
+
+    def expected(group: Hashable) -> float:
+        given = by_group.get(group, []) if group is not None else []
+        return fmean(given or everywhere or [0.0])
+
+    return [
+        expected(conversation.group) if conversation.outcome is None else conversation.outcome
+        for conversation in rewards
+    ]
+
+
 def _returns(
-    conversation: ConversationRewards, *, mode: CreditMode, gamma: float, outcome_weight: float
+    conversation: ConversationRewards, outcome: float, *, mode: CreditMode, gamma: float
 ) -> list[float | None]:
-    """What each turn is credited with; None for a turn that carries no gradient."""
+    """What each turn is credited with; None for a turn that carries no gradient.
+
+    Args:
+        conversation: Its own scores.
+        outcome: What its outcome adds, the weight included.
+        mode: How to credit.
+        gamma: The discount.
+    """
     rewards = conversation.turns
     if mode is CreditMode.IMMEDIATE:
         return list(rewards)
-    outcome = outcome_weight * (conversation.outcome or 0.0)
     if mode is CreditMode.OUTCOME:
         total = sum(reward for reward in rewards if reward is not None) + outcome
         judged = conversation.outcome is not None

@@ -174,9 +174,8 @@ def _finding_of_outcomes(
     if not config.outcome_weight or with_outcome in (0, len(trained)):
         return None
     text = (
-        f"{with_outcome} of {len(trained)} conversations have a score for the whole. Beside them "
-        "the others look worse than they are: score all of them as a whole, or none, or set the "
-        "outcome weight to 0."
+        f"{with_outcome} of {len(trained)} conversations have a score for the whole. The others "
+        "count as if theirs were the mean of those: score them as a whole, too, to say more."
     )
     return Finding(kind="uneven_outcomes", text=text)
 

@@ -88,7 +88,7 @@ def test_outcome_gives_each_turn_the_whole_conversations_total() -> None:
         outcome_weight=2.0,
     )
     assert [turn.return_ for turn in credits[0]] == [2.5, 2.5]  # the outcome speaks for all turns
-    assert [turn.return_ for turn in credits[1]] == [0.25, None]
+    assert [turn.return_ for turn in credits[1]] == [2.25, None]  # the outcome is that of the first
     assert [turn.advantage for turn in credits[0]] == pytest.approx([2.25, 2.25])
 
 
@@ -113,3 +113,27 @@ def test_equal_returns_give_exactly_zero_despite_rounding() -> None:
         *[ConversationRewards(turns=(0.1, 0.7)) for _ in range(7)], mode=CreditMode.RETURN_TO_GO
     )
     assert {value for row in result for value in row} == {0.0}
+
+
+def test_a_missing_outcome_counts_as_the_mean_of_those_given_and_not_as_0() -> None:
+    judged = [ConversationRewards(turns=(0.5,), outcome=outcome) for outcome in (0.4, 0.8)]
+    alike = ConversationRewards(turns=(0.5,))
+    credits = assign_credit(
+        [*judged, alike], mode=CreditMode.RETURN_TO_GO, gamma=1.0, outcome_weight=2.0
+    )
+    assert credits[2][0].return_ == pytest.approx(0.5 + 2.0 * 0.6)
+    assert credits[2][0].advantage == pytest.approx(0.0)
+
+
+def test_a_missing_outcome_is_that_of_its_own_group_where_that_has_one() -> None:
+    credits = assign_credit(
+        [
+            ConversationRewards(turns=(0.0,), outcome=1.0, group="a"),
+            ConversationRewards(turns=(0.0,), group="a"),
+            ConversationRewards(turns=(0.0,), outcome=0.0, group="b"),
+        ],
+        mode=CreditMode.RETURN_TO_GO,
+        gamma=1.0,
+        outcome_weight=1.0,
+    )
+    assert [turn.return_ for (turn,) in credits] == [1.0, 1.0, 0.0]
