@@ -10,6 +10,7 @@ import pytest
 from db.enums import RunStatus
 from db.errors import EveryTurnError
 from db.settings import Settings, read_settings
+from tests.forking import Forks, start_server
 from tests.postgres import PostgresServer, running_postgres
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may depend on what a hub answers
@@ -159,3 +160,12 @@ def smollm2(request: pytest.FixtureRequest) -> Path:
     if not (folder / "config.json").exists():
         pull(cached, EMBEDDED)
     return folder
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """The process that this session forks runs from: it has loaded torch already."""
+    door, server = start_server(tmp_path_factory.mktemp("forks"))
+    yield door
+    server.kill()
+    server.wait()

@@ -69,18 +69,24 @@ def error_of(folder: RunFolder, recorder: FileRecorder, ranks: Ranks) -> dict[st
     raise AssertionError("the run was meant to fail")
 
 
-def main(work: Path, options: list[str]) -> None:
-    """Play every scenario; `options` are those of `python -m trainer train` but for its --out."""
+def main(work: Path, run_id: str, options: list[str]) -> None:
+    """Play every scenario.
+
+    Args:
+        work: Where the runs have their folders.
+        run_id: A failed run of the database, to be resumed.
+        options: Those of `python -m trainer train` but for its --out.
+    """
     ranks = join_ranks("cpu")
     found: dict[str, Any] = {"ranks": ranks.count}
     found["exit_status"] = command_line(["train", *options, "--out", str(work / "command-line")])
+    found["resume_status"] = command_line(["resume", run_id])
 
     def run(name: str, recorder: FileRecorder | None = None) -> Ending:
         folder = RunFolder(work / name)
         quiet = recorder or FileRecorder(folder.metrics, output=io.StringIO())
         return run_folder(folder, quiet, read_settings(), ranks)
 
-    found["whole"] = run("whole")
     found["stopped"] = run("stopped", StoppingRecorder(work / "stopped" / "metrics.jsonl"))
     found["steps_before_stop"] = rows_in(work / "stopped")
     found["resumed"] = run("stopped")
@@ -113,4 +119,4 @@ def rows_in(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])

@@ -78,7 +78,7 @@ def run_pages(settings: Settings) -> dict[str, float]:
 def _start(page: Page, url: str) -> float:
     page.goto(f"{url}/launch")
     button = page.get_by_role("button", name="Start the run")
-    expect(button).to_be_enabled()
+    expect(button).to_be_enabled(timeout=WAIT_S * 1000)
     settle(page)
     watch(page, BUTTON, "Stop")
     button.click()
@@ -86,9 +86,11 @@ def _start(page: Page, url: str) -> float:
 
 
 def _stop(page: Page) -> float:
-    settle(page)
+    button = page.get_by_role("button", name="Stop", exact=True)
+    expect(button).to_be_enabled(timeout=WAIT_S * 1000)
+    page.wait_for_timeout(500)  # as a person would; a live page is never quite drawn
     watch(page, BUTTON, "Stopping")
-    page.get_by_role("button", name="Stop", exact=True).click()
+    button.click()
     return seen_ms(page)
 
 

@@ -16,16 +16,23 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from db.settings import Settings
+from tests.forking import Forks
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM_FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
 class AppServer:
-    """`streamlit run app/main.py` on a free port of 127.0.0.1, started and stopped by the test."""
+    """`streamlit run app/main.py` on a free port of 127.0.0.1, started and stopped by the test.
 
-    def __init__(self, settings: Settings) -> None:
+    With `forks`, its runs are forks that take their time (`tests.browser.forking_server`).
+    """
+
+    def __init__(self, settings: Settings, forks: Forks | None = None) -> None:
         self._settings = settings
+        self._module = (
+            ["tests.browser.forking_server", str(forks.socket)] if forks else ["streamlit"]
+        )
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self._port = probe.getsockname()[1]
@@ -40,7 +47,7 @@ class AppServer:
         with (self._settings.home / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "streamlit", "run", "app/main.py"),
+                    *(sys.executable, "-m", *self._module, "run", "app/main.py"),
                     *("--server.port", str(self._port), "--server.address", "127.0.0.1"),
                 ],
                 cwd=ROOT,

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from db.enums import RunStatus
 from db.records import ConversationFilter, Run
 from db.settings import Settings
 from tests.browser.conftest import AppServer
-from trainer.config import TrainConfig
+from tests.conftest import EMBEDDED
+from trainer.config import Device, TrainConfig
 from trainer.runs.folder import RunFolder
 from trainer.runs.launch import start_run
 from trainer.runs.reconcile import reconcile
@@ -26,22 +28,26 @@ WAIT_MS = 90_000
 REPLIES = '[class*="st-key-chat_reply_"]'
 
 
+@pytest.fixture
+def model(settings: Settings, tiny_llama: Path) -> Iterator[str]:
+    """The default model, as small as a test's; the chat's server loads it while the app starts."""
+    settings.models_dir.mkdir(parents=True)
+    (settings.models_dir / EMBEDDED).symlink_to(tiny_llama)
+    worker.start(settings, EMBEDDED)
+    yield EMBEDDED
+    worker.make_room(settings, worker.chat_device())
+
+
 def test_talk_send_score_train_and_talk_to_the_result_beside_the_base(
-    app_server: AppServer, page: Page, settings: Settings, tiny_llama: Path
+    model: str, app_server: AppServer, page: Page, settings: Settings
 ) -> None:
     page.set_default_timeout(WAIT_MS)
     expect.set_options(timeout=WAIT_MS)
-    models = settings.models_dir
-    models.mkdir(parents=True, exist_ok=True)
-    (models / "smollm2-135m").symlink_to(tiny_llama)  # the default model, as small as a test's
     database = open_database(settings)
-    try:
-        conversation_id = _talk(page, app_server, database)
-        _score(page, app_server, database, conversation_id)
-        run = _train(database, settings, conversation_id)
-        _talk_to_both(page, app_server, run)
-    finally:
-        worker.make_room(settings, worker.chat_device())
+    conversation_id = _talk(page, app_server, database)
+    _score(page, app_server, database, conversation_id)
+    run = _train(database, settings, conversation_id)
+    _talk_to_both(page, app_server, run)
 
 
 def _talk(page: Page, server: AppServer, database: Database) -> int:
@@ -59,7 +65,7 @@ def _talk(page: Page, server: AppServer, database: Database) -> int:
     user = queries.local_user(database)
     (row,) = queries.conversation_rows(database, ConversationFilter(), user_id=user.id)
     for turn in queries.conversation(database, row.id).assistant_messages:
-        assert turn.token_ids and turn.logprobs and turn.model == "smollm2-135m"
+        assert turn.token_ids and turn.logprobs and turn.model == EMBEDDED
     link.click()
     return row.id
 
@@ -78,13 +84,13 @@ def _score(page: Page, server: AppServer, database: Database, conversation_id: i
 def _train(database: Database, settings: Settings, conversation_id: int) -> Run:
     """Train on it while the chat holds the device: the run gets it, and starts from ratio 1."""
     config = TrainConfig(
-        base_model="smollm2-135m",
+        base_model=EMBEDDED,
         epochs=3,
         learning_rate=0.01,
         max_kl=0,
         sample_prompts=0,
         lora_rank=4,
-        device="cpu",
+        device=Device.CPU,
     )
     run = start_run(
         database,

@@ -116,13 +116,21 @@ def _start_a_run(page: Page, server: AppServer) -> int:
 
 
 def _ask_for_little(page: Page) -> None:
-    """Choose what a look at the product needs: two epochs, and a word or two of one sample."""
+    """Choose what a look at the product needs: four small steps, and a few words of one sample."""
     page.get_by_text("More settings").click()
-    for name, value in (("Epochs", 2), ("Sample prompts", 1), ("Sample length (tokens)", 8)):
+    for name, value in (
+        ("Epochs", 1),
+        ("Conversations a step (conversations)", 2),
+        ("Sample prompts", 1),
+        ("Sample length (tokens)", 8),
+    ):
         field = page.get_by_role("spinbutton", name=name, exact=True)
         field.fill(str(value))
         field.press("Enter")
-    changed = "Changed from the standard method: Epochs 2, Sample prompts 1, Sample length 8"
+    changed = (
+        "Changed from the standard method: Epochs 1, Conversations a step 2, Sample prompts 1, "
+        "Sample length 8"
+    )
     expect(page.get_by_text(changed)).to_be_visible()
 
 

@@ -1,6 +1,8 @@
 """A real run in a real browser: zoom survives new points, two tabs see one truth, reloads lose nothing."""
 
 import re
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,10 @@ from db.engine import Database, open_database
 from db.enums import RunStatus
 from db.settings import Settings
 from tests.browser.conftest import AppServer
+from tests.forking import Forks
 from tests.runs import scored
 from trainer.config import TrainConfig
-from trainer.runs.launch import start_run
+from trainer.runs import launch
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -23,15 +26,35 @@ LAST_STEP = """() => Math.max(0, ...[...document.querySelectorAll('.st-key-chart
     .map(chart => chart.calcdata?.[0]?.at(-1)?.x ?? 0))"""
 """The last step that the chart of KL shows; of many steps it does not show each."""
 
+REACH = """() =>
+    document.querySelector('.st-key-chart_ratio .chart').calcdata[0].at(-1).x"""
+"""How far along the steps the lines of the chart of ratios reach: it grows with each redraw."""
+
 VIEW = """() => { const chart = document.querySelector('.st-key-chart_ratio .chart');
     return { range: chart.layout.xaxis.range,
              hidden: chart.data.filter(t => t.visible === 'legendonly').map(t => t.name) }; }"""
 """What the reader has chosen to see of the chart of ratios."""
 
 
+@pytest.fixture
+def app_server(settings: Settings, forks: Forks) -> Iterator[AppServer]:
+    server = AppServer(settings, forks)
+    server.start()
+    yield server
+    server.kill()
+
+
 def test_a_run_is_watched_stopped_and_resumed_in_two_tabs_through_reloads(
-    app_server: AppServer, chromium: Browser, settings: Settings, tiny_llama: Path
+    app_server: AppServer,
+    chromium: Browser,
+    settings: Settings,
+    tiny_llama: Path,
+    forks: Forks,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(
+        launch, "start_process", partial(forks.start_run, hook=("tests.faults", "slow"))
+    )
     database = open_database(settings)
     run_id = _start(database, tiny_llama)
     address = f"{app_server.url}/run?run={run_id}"
@@ -77,9 +100,9 @@ def test_a_run_is_watched_stopped_and_resumed_in_two_tabs_through_reloads(
 
 
 def _start(database: Database, model: Path) -> int:
-    """Start a run of thousands of small steps on a tiny model: it ends when it is told to."""
+    """Start a run of thousands of slow steps on a tiny model: it ends when it is told to."""
     turns = [("Hi", "Hello!", 0.9), ("And?", "No.", 0.1), ("Please", "Gladly.", 1.0)]
-    conversations = [scored(*turns[: 1 + place % 3], system=f"{place}") for place in range(80)]
+    conversations = [scored(*turns[: 1 + place % 3], system=f"{place}") for place in range(60)]
     ids, _ = commands.add_conversations(database, conversations)
     config = TrainConfig(
         base_model=str(model),
@@ -90,7 +113,7 @@ def _start(database: Database, model: Path) -> int:
         sample_prompts=0,
         lora_rank=2,
     )
-    run = start_run(
+    run = launch.start_run(
         database, name="Watched", conversation_ids=ids, config=config, start_token="watched"
     )
     return run.id
@@ -111,10 +134,9 @@ def _a_view_stays_while_points_arrive(page: Page) -> None:
     page.mouse.up()
     chart.locator(".legendtoggle").nth(1).click()
     page.wait_for_function(f"({VIEW})().hidden.length === 1")
-    chosen, before = page.evaluate(VIEW), page.evaluate(LAST_STEP)
+    chosen, before = page.evaluate(VIEW), page.evaluate(REACH)
     assert chosen["hidden"] == ["2"]
-    page.wait_for_function(f"({LAST_STEP})() > {before}")
-    page.wait_for_timeout(300)
+    page.wait_for_function(f"({REACH})() > {before}")
     assert page.evaluate(VIEW) == chosen
 
 

@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,10 @@ import pytest
 from safetensors.torch import load_file
 
 from db import commands, queries
-from db.engine import open_database
+from db.engine import Database, open_database
 from db.enums import ErrorKind, RunStatus
 from db.formats import write
-from db.settings import Settings
+from db.settings import read_settings
 from tests.runs import run, scored
 from trainer.config import TrainConfig
 from trainer.runs.folder import RunFolder, sha256_of, write_json, write_text
@@ -48,17 +50,94 @@ def config_for(model: Path, **changes: Any) -> TrainConfig:
     return TrainConfig.from_json({"base_model": str(model), "max_kl": 0.0, **settings, **changes})
 
 
-def launched(*command: str, seconds: float = 150.0) -> subprocess.CompletedProcess[str]:
-    """Run a command as two ranks."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What two ranks did in one launch: the scenarios of `tests.two_ranks`, one after the other.
+
+    Attributes:
+        folder: Where each scenario's run has a folder of its own.
+        alone: Folder of the same run, trained by one process.
+        leader: What the first rank found.
+        other: What the second one found.
+        returncode: The launcher's, once a rank was killed.
+        output: What it printed.
+        database: Where the run with the id `run_id` is.
+    """
+
+    folder: Path
+    alone: Path
+    leader: dict[str, Any]
+    other: dict[str, Any]
+    returncode: int
+    output: str
+    database: Database
+    run_id: int
+
+
+@pytest.fixture(scope="module")
+def played(tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    """Launch once for all tests here, since starting takes most of the time."""
+    folder = tmp_path_factory.mktemp("ranks")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EVERYTURN_HOME", str(folder / "home"))
+        patch.delenv("DATABASE_URL", raising=False)
+        settings, alone = read_settings(), folder / "alone"
+        config = config_for(tiny_llama)
+        run(alone, CONVERSATIONS, config, settings)
+        for name in ("stopped", "broken", "full", "killed"):
+            (folder / name).mkdir()
+            for file in ("config.json", "data.jsonl"):
+                (folder / name / file).write_bytes((alone / file).read_bytes())
+        database = open_database(settings)
+        run_id = failed_run(database, config)
+        done = launched(folder, run_id, alone, config)
+        found = [folder / f"found-{rank}.json" for rank in (0, 1)]
+        assert all(file.exists() for file in found), done.stderr
+        leader, other = (json.loads(file.read_text()) for file in found)
+        yield Played(
+            folder=folder, alone=alone, leader=leader, other=other, returncode=done.returncode,
+            output=done.stderr, database=database, run_id=run_id,
+        )  # fmt: skip
+        database.close()
+
+
+def launched(
+    folder: Path, run_id: int, alone: Path, config: TrainConfig
+) -> subprocess.CompletedProcess[str]:
+    """Run `tests.two_ranks` as two ranks."""
+    changed = ("batch_conversations", "epochs", "sample_tokens", "max_kl")
+    values = config.to_json()
+    options = [
+        *("--data", str(alone / "data.jsonl"), "--model", config.base_model, "--device", "cpu"),
+        *(f"--set={name}={values[name]}" for name in changed),
+    ]
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": str(Path(__file__).parents[2]),
     }
     return subprocess.run(
-        [*LAUNCHER, sys.executable, "-m", *command],
-        env=environment, capture_output=True, text=True, timeout=seconds, check=False,
+        [*LAUNCHER, sys.executable, "-m", "tests.two_ranks", str(folder), str(run_id), *options],
+        env=environment, capture_output=True, text=True, timeout=150, check=False,
     )  # fmt: skip
+
+
+def failed_run(database: Database, config: TrainConfig) -> int:
+    """Return the id of a run of the database that failed before its first step."""
+    row = commands.create_run(
+        database, name="two", config=config.to_json(), base_model=config.base_model,
+        conversations=5, turns=10, start_token="two",
+    )  # fmt: skip
+    folder = RunFolder(database.settings.run_dir(row.id))
+    folder.path.mkdir(parents=True)
+    write_json(folder.config, config.to_json())
+    write_text(folder.data, write(CONVERSATIONS, "native") + "\n")
+    commands.set_snapshot(database, row.id, sha256_of(folder.data))
+    commands.claim_next_run(database)
+    commands.end_run(
+        database, row.id, RunStatus.FAILED, error_kind=ErrorKind.KILLED, error_text="gone"
+    )
+    return row.id
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
@@ -75,82 +154,52 @@ def assert_same_run(found: Path, expected: Path) -> None:
         assert float((tensor - weights[1][name]).abs().max()) <= CLOSE
 
 
-@pytest.fixture
-def alone(settings: Settings, tiny_llama: Path, tmp_path: Path) -> Path:
-    """Folder of the run that one process trains."""
-    run(tmp_path / "alone", CONVERSATIONS, config_for(tiny_llama), settings)
-    return tmp_path / "alone"
-
-
-def test_two_ranks_train_stop_fail_and_end_as_one(alone: Path, tmp_path: Path) -> None:
-    """One launch plays all scenarios of `tests.two_ranks`, since starting takes the time."""
-    for name in ("whole", "stopped", "broken", "full", "killed"):
-        (tmp_path / name).mkdir()
-        for file in ("config.json", "data.jsonl"):
-            (tmp_path / name / file).write_bytes((alone / file).read_bytes())
-    config = json.loads((alone / "config.json").read_text())
-    changed = ("batch_conversations", "epochs", "sample_tokens", "max_kl")
-    options = [
-        *("--data", str(alone / "data.jsonl"), "--model", config["base_model"]),
-        *("--device", "cpu", *(f"--set={name}={config[name]}" for name in changed)),
-    ]
-    done = launched("tests.two_ranks", str(tmp_path), *options)
-    assert done.returncode != 0, "a killed rank must end the launcher with a failure"
-    assert (tmp_path / "found-0.json").exists(), done.stderr
-    leader, other = (json.loads((tmp_path / f"found-{i}.json").read_text()) for i in (0, 1))
-    assert leader["ranks"] == other["ranks"] == 2
-
-    assert leader["exit_status"] == other["exit_status"] == 0
-    out = tmp_path / "command-line"
-    assert_same_run(out, alone)
-    assert json.loads((out / "samples.json").read_text())[0]["after"] is not None
-    assert done.stderr.count("All 6 steps were taken.") == 1
-
-    assert leader["whole"] == other["whole"] == "finished"
-    assert_same_run(tmp_path / "whole", alone)
-
-    assert leader["stopped"] == other["stopped"] == "stopped"
-    assert leader["steps_before_stop"] == 2 < 6
-    assert leader["resumed"] == other["resumed"] == "finished"
-    assert_same_run(tmp_path / "stopped", alone)
-
-    assert leader["broken"]["kind"] == other["broken"]["kind"] == "NotFiniteError"
-    assert leader["broken"]["text"] == other["broken"]["text"]
-    assert "step 3" in leader["broken"]["text"] or "step 4" in leader["broken"]["text"]
-    assert "conversation" in leader["broken"]["text"].lower()
-    assert "turn" in leader["broken"]["text"]
-    assert_same_run(tmp_path / "broken", alone)
-
-    assert leader["full"]["kind"] == "OSError"
-    assert other["full"]["kind"] == "TrainerError"
-    assert "No space left" in other["full"]["text"]
-
-    assert "connection" in leader["killed"]["text"]
-    assert "killed" not in other
-
-
-def test_a_run_of_the_database_is_resumed_by_two_ranks(
-    alone: Path, settings: Settings, tiny_llama: Path
+def test_two_ranks_train_what_one_process_trains_and_tell_and_sample_it_once(
+    played: Played,
 ) -> None:
-    database = open_database(settings)
-    config = config_for(tiny_llama)
-    row = commands.create_run(
-        database, name="two", config=config.to_json(), base_model=config.base_model,
-        conversations=5, turns=10, start_token="two",
-    )  # fmt: skip
-    folder = RunFolder(settings.run_dir(row.id))
-    folder.path.mkdir(parents=True)
-    write_json(folder.config, config.to_json())
-    write_text(folder.data, write(CONVERSATIONS, "native") + "\n")
-    commands.set_snapshot(database, row.id, sha256_of(folder.data))
-    commands.claim_next_run(database)
-    commands.end_run(
-        database, row.id, RunStatus.FAILED, error_kind=ErrorKind.KILLED, error_text="gone"
-    )
-    done = launched("trainer", "resume", str(row.id))
-    ended = queries.run(database, row.id)
-    assert (done.returncode, ended.status, ended.attempt) == (0, RunStatus.FINISHED, 2), done.stderr
-    assert len(queries.turn_metrics(database, row.id)) == len(rows_of(alone))
-    assert len(queries.step_metrics(database, row.id)) == 6
-    assert_same_run(folder.path, alone)
-    database.close()
+    assert played.leader["ranks"] == played.other["ranks"] == 2
+    assert played.leader["exit_status"] == played.other["exit_status"] == 0
+    out = played.folder / "command-line"
+    assert_same_run(out, played.alone)
+    assert json.loads((out / "samples.json").read_text())[0]["after"] is not None
+    assert played.output.count("All 6 steps were taken.") == 1
+
+
+def test_a_stop_ends_both_ranks_at_one_step_from_which_they_go_on(played: Played) -> None:
+    assert played.leader["stopped"] == played.other["stopped"] == "stopped"
+    assert played.leader["steps_before_stop"] == 2 < 6
+    assert played.leader["resumed"] == played.other["resumed"] == "finished"
+    assert_same_run(played.folder / "stopped", played.alone)
+
+
+def test_what_is_not_finite_on_one_rank_is_named_by_both_and_can_be_resumed(
+    played: Played,
+) -> None:
+    leader, other = played.leader["broken"], played.other["broken"]
+    assert leader["kind"] == other["kind"] == "NotFiniteError"
+    assert leader["text"] == other["text"]
+    assert "step 3" in leader["text"] or "step 4" in leader["text"]
+    assert "conversation" in leader["text"].lower()
+    assert "turn" in leader["text"]
+    assert_same_run(played.folder / "broken", played.alone)
+
+
+def test_a_full_disk_of_the_leader_ends_the_other_rank_with_its_words(played: Played) -> None:
+    assert played.leader["full"]["kind"] == "OSError"
+    assert played.other["full"]["kind"] == "TrainerError"
+    assert "No space left" in played.other["full"]["text"]
+
+
+def test_a_killed_rank_ends_the_other_one_and_the_launcher(played: Played) -> None:
+    assert played.returncode != 0, "a killed rank must end the launcher with a failure"
+    assert "connection" in played.leader["killed"]["text"]
+    assert "killed" not in played.other
+
+
+def test_a_run_of_the_database_is_resumed_by_two_ranks(played: Played) -> None:
+    database, ended = played.database, queries.run(played.database, played.run_id)
+    assert played.leader["resume_status"] == played.other["resume_status"] == 0, played.output
+    assert (ended.status, ended.attempt) == (RunStatus.FINISHED, 2), ended.error_text
+    assert len(queries.turn_metrics(database, ended.id)) == len(rows_of(played.alone))
+    assert len(queries.step_metrics(database, ended.id)) == 6
+    assert_same_run(database.settings.run_dir(ended.id), played.alone)

@@ -89,7 +89,7 @@ def test_outcome_gives_each_turn_the_whole_conversations_total() -> None:
     )
     assert [turn.return_ for turn in credits[0]] == [2.5, 2.5]  # the outcome speaks for all turns
     assert [turn.return_ for turn in credits[1]] == [2.25, None]  # the outcome is that of the first
-    assert [turn.advantage for turn in credits[0]] == pytest.approx([2.25, 2.25])
+    assert [turn.advantage for turn in credits[0]] == pytest.approx([0.25, 0.25])
 
 
 def test_conversations_with_the_same_prompt_are_compared_with_each_other() -> None:

@@ -96,11 +96,13 @@ def test_a_run_killed_in_the_middle_of_a_checkpoint_goes_on_from_the_one_before(
 ) -> None:
     forked.hook = ("tests.killing", "checkpoint-half-written")
     run = launch(database, conversation_ids, config_for(tiny_llama, epochs=3), "doomed")
+    forked.hook = None
+    waiting = launch(database, conversation_ids, config_for(tiny_llama), "next")
     run = wait_for(database, run.id, ended)
     assert (run.status, run.error_kind) == (RunStatus.FAILED, ErrorKind.KILLED)
     assert_nothing_lost(database, run)
     assert {row.step for row in queries.step_metrics(database, run.id)} == {0, 1, 2, 3}
-    forked.hook = None
+    assert wait_for(database, waiting.id, ended).status is RunStatus.FINISHED
     resume_run(database, run.id)
     run = wait_for(database, run.id, ended)
     assert (run.status, run.attempt) == (RunStatus.FINISHED, 2)

@@ -19,7 +19,6 @@ from db.enums import ErrorKind, RunStatus, StopStage
 from db.records import Run
 from db.settings import Settings
 from tests.db.building import queued_run, step_metric, turn_metric
-from tests.forking import Forks
 from tests.live_runs import (
     NEW_SCORE,
     config_for,
@@ -260,16 +259,18 @@ def test_two_web_processes_start_each_run_once(
 
 
 def test_a_run_outlives_the_killed_web_process_and_the_next_one_adopts_it(
-    database: Database, conversation_ids: list[int], tiny_llama: Path, forks: Forks
+    database: Database, conversation_ids: list[int], tiny_llama: Path, forked: ForkedRuns
 ) -> None:
-    app = web("start_and_die", str(tiny_llama), str(forks.socket))
+    app = web("start_and_die", str(tiny_llama), str(forked.forks.socket))
     assert app.wait(timeout=120) == -signal.SIGKILL
     (run,) = queries.runs(database)
     assert not run.status.has_ended
+    behind = launch(database, conversation_ids, config_for(tiny_llama), "behind")
     run = wait_for(database, run.id, ended)
     assert (run.status, run.attempt) == (RunStatus.FINISHED, 1)
     assert has_steps(database, 8)(run)
     assert score_of_first_reply(database) == NEW_SCORE
+    assert wait_for(database, behind.id, ended).status is RunStatus.FINISHED
 
 
 def test_a_run_whose_web_process_was_killed_while_it_waited_keeps_its_place_and_starts(
