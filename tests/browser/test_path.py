@@ -120,7 +120,7 @@ def _ask_for_little(page: Page) -> None:
     page.get_by_text("More settings").click()
     for name, value in (
         ("Epochs", 1),
-        ("Conversations a step (conversations)", 2),
+        ("Conversations a step", 2),
         ("Sample prompts", 1),
         ("Sample length (tokens)", 8),
     ):

@@ -162,7 +162,7 @@ def test_two_ranks_train_what_one_process_trains_and_tell_and_sample_it_once(
     out = played.folder / "command-line"
     assert_same_run(out, played.alone)
     assert json.loads((out / "samples.json").read_text())[0]["after"] is not None
-    assert played.output.count("All 6 steps were taken.") == 1
+    assert played.output.count("All 6 steps were taken.") == 2, "once each: train and resume"
 
 
 def test_a_stop_ends_both_ranks_at_one_step_from_which_they_go_on(played: Played) -> None:
