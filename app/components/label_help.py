@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from app.components.format import plain
 from app.components.key_names import printed
 from app.components.key_settings import ACTIONS
 from app.components.label_scale import Scale
@@ -33,7 +32,7 @@ def show_help(settings: UserSettings, scale: Scale) -> None:
                 *(printed(settings.keys[action]) for action in ACTIONS),
             ],
             "What it does": [
-                *(f"Score {plain(choice.label)}, on to the next turn" for choice in scale.choices),
+                *(f"Score {choice.label}, on to the next turn" for choice in scale.choices),
                 *(["Marked turn's score up or down by 0.05"] if scale.is_fine else []),
                 *ACTIONS.values(),
             ],

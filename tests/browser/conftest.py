@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from db.settings import Settings
 from tests.forking import Forks
@@ -95,6 +95,7 @@ def app_server(settings: Settings) -> Iterator[AppServer]:
 def chromium() -> Iterator[Browser]:
     path = shutil.which("chromium") or shutil.which("google-chrome")
     assert path, "The browser tests need Chromium: apt-get install -y chromium"
+    expect.set_options(timeout=90_000)  # other tests keep the cores busy
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
         yield browser

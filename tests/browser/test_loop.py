@@ -42,7 +42,6 @@ def test_talk_send_score_train_and_talk_to_the_result_beside_the_base(
     model: str, app_server: AppServer, page: Page, settings: Settings
 ) -> None:
     page.set_default_timeout(WAIT_MS)
-    expect.set_options(timeout=WAIT_MS)
     database = open_database(settings)
     conversation_id = _talk(page, app_server, database)
     _score(page, app_server, database, conversation_id)
