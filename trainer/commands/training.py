@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from db import queries
+from db.commands import end_run
 from db.engine import Database, open_database
 from db.enums import RunStatus
 from db.errors import EveryTurnError
@@ -14,6 +15,7 @@ from trainer.commands.console import fail, is_id, say
 from trainer.commands.data import add_data_options, read_config, read_conversations
 from trainer.config import Device, TrainConfig
 from trainer.errors import CheckpointError
+from trainer.runs.failure import explain
 from trainer.runs.folder import RunFolder, read_json
 from trainer.runs.process import is_launched, is_leader
 
@@ -99,9 +101,16 @@ def run_from_database(options: argparse.Namespace) -> int:
 
 
 def _work(database: Database, run_id: int) -> int:
-    from trainer.engine.ranks import join_ranks
-    from trainer.runs.worker import work
-
+    try:
+        from trainer.engine.ranks import join_ranks
+        from trainer.runs.worker import work
+    except (ImportError, OSError) as error:  # the worker, which stores all else, is not there
+        if is_leader():
+            reason = explain(error)
+            end_run(
+                database, run_id, RunStatus.FAILED, error_kind=reason.kind, error_text=reason.text
+            )
+        raise
     # The worker checks the configuration and stores what is wrong with it on the run.
     device = queries.run(database, run_id).config.get("device", Device.AUTO)
     status = work(database, run_id, join_ranks(device))

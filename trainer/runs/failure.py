@@ -38,6 +38,12 @@ def explain(error: BaseException) -> Failure:
         return Failure(ErrorKind.BAD_DATA, str(error))
     if isinstance(error, EveryTurnError):
         return Failure(ErrorKind.UNEXPECTED, str(error))
+    if isinstance(error, ImportError):
+        return Failure(
+            ErrorKind.UNEXPECTED,
+            f"A package that training needs is missing or broken: {error}. Install what "
+            "requirements.txt names (`make run` does it), then resume the run.",
+        )
     if isinstance(error, MemoryError):
         return Failure(
             ErrorKind.OUT_OF_MEMORY,

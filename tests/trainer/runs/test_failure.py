@@ -37,6 +37,7 @@ CASES = [
     (EndpointError("it refuses the key"), ErrorKind.ENDPOINT, "key"),
     (StorageError("it cannot be written"), ErrorKind.UNEXPECTED, "cannot be written"),
     (FileNotFoundError(errno.ENOENT, "No such file", "a.json"), ErrorKind.UNEXPECTED, "a.json"),
+    (ModuleNotFoundError("No module named 'peft'"), ErrorKind.UNEXPECTED, "requirements.txt"),
     (KeyError("lm_head"), ErrorKind.UNEXPECTED, "please report it"),
 ]
 

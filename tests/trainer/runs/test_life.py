@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from db import commands, queries
 from db.engine import Database
 from db.enums import ArtifactKind, ErrorKind, Role, RunStatus
 from db.records import Conversation, Message
+from tests.db.building import queued_run
 from tests.live_runs import config_for, ended, has_steps, launch, wait_for
 from tests.trainer.runs.conftest import ForkedRuns
+from trainer.__main__ import main
 from trainer.errors import BadDataError
 from trainer.runs.folder import RunFolder
 from trainer.runs.launch import request_stop, resume_run
@@ -52,6 +55,19 @@ def test_a_run_told_to_end_in_its_first_second_is_stopped_and_not_killed(
     os.kill(run.pid, signal.SIGTERM)
     run = wait_for(database, run.id, ended)
     assert (run.status, run.error_kind) == (RunStatus.STOPPED, None)
+
+
+def test_a_run_whose_process_cannot_load_a_package_says_which_and_not_that_it_was_killed(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = queued_run(database)
+    commands.claim_next_run(database)
+    monkeypatch.setitem(sys.modules, "trainer.runs.worker", None)
+    with pytest.raises(ModuleNotFoundError):
+        main(["run", str(run.id)])
+    run = queries.run(database, run.id)
+    assert (run.status, run.error_kind) == (RunStatus.FAILED, ErrorKind.UNEXPECTED)
+    assert "trainer.runs.worker" in run.error_text
 
 
 def test_two_clicks_make_one_run(
