@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -339,3 +341,36 @@ def test_odd_names_are_one_line(
 ) -> None:
     assert main(arguments) == 1
     assert len(error_line(capsys)) < 600
+
+
+def test_what_ends_before_the_first_step_leaves_no_folder_in_the_way_of_the_next_try(
+    settings: Settings,
+    data: Path,
+    tiny_llama: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "trainer.runs.worker", None)
+        with pytest.raises(ModuleNotFoundError):
+            train(data, tiny_llama, out)
+    assert not out.exists()
+    assert train(data, tiny_llama, out) == 0
+
+
+def test_a_wrong_path_is_told_before_torch_is_loaded(tmp_path: Path) -> None:
+    code = (
+        "import sys; from trainer.__main__ import main; "
+        "assert main(sys.argv[1:]) == 1; assert 'torch' not in sys.modules"
+    )
+    wrong = str(tmp_path / "missing.jsonl")
+    for arguments in (["preview"], ["train", "--out", str(tmp_path / "out")]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments, "--data", wrong],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "no such file" in done.stderr

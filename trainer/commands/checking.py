@@ -29,11 +29,12 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def show_preview(options: argparse.Namespace) -> int:
     """Print the table of turns; no training."""
-    from trainer.engine.sharing import config_obstacle
+    config, conversations = read_config(options), read_conversations(options.data)
+
+    from trainer.engine.sharing import config_obstacle  # seconds: a wrong path is told before
     from trainer.models import load_config, load_tokenizer
     from trainer.preview import preview
 
-    config, conversations = read_config(options), read_conversations(options.data)
     tokenizer = load_tokenizer(read_settings(), config.base_model)
     obstacle = config_obstacle(load_config(read_settings(), config.base_model))
     machine = _read_machine(config) if options.estimate else None

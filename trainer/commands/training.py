@@ -8,7 +8,6 @@ from db import queries
 from db.commands import end_run
 from db.engine import Database, open_database
 from db.enums import RunStatus
-from db.errors import EveryTurnError
 from db.formats import write
 from db.settings import read_settings
 from trainer.commands.console import fail, is_id, say
@@ -16,7 +15,7 @@ from trainer.commands.data import add_data_options, read_config, read_conversati
 from trainer.config import Device, TrainConfig
 from trainer.errors import CheckpointError
 from trainer.runs.failure import explain
-from trainer.runs.folder import RunFolder, read_json
+from trainer.runs.folder import RunFolder, read_json, write_json, write_text
 from trainer.runs.process import is_launched, is_leader
 
 # ruff: noqa: PLC0415 - see the package
@@ -46,7 +45,7 @@ def train_in_foreground(options: argparse.Namespace) -> int:
         _begin_folder(options, config, folder)
     try:
         return _train(folder, config)
-    except EveryTurnError:
+    except BaseException:
         if is_leader() and is_new and not folder.metrics.exists():
             shutil.rmtree(folder.path)
         raise
@@ -54,11 +53,6 @@ def train_in_foreground(options: argparse.Namespace) -> int:
 
 def _begin_folder(options: argparse.Namespace, config: TrainConfig, folder: RunFolder) -> None:
     """Write what the run begins from."""
-    from trainer.catalog import find_model
-    from trainer.preview import preview, refuse_blocked
-    from trainer.runs.folder import write_json, write_text
-    from trainer.starting import copy_start, find_start, settled
-
     conversations = read_conversations(options.data)
     if options.out.exists() and (not options.out.is_dir() or any(options.out.iterdir())):
         raise CheckpointError(
@@ -67,6 +61,11 @@ def _begin_folder(options: argparse.Namespace, config: TrainConfig, folder: RunF
             remedy="Choose another --out, or go on with that run: "
             f"python -m trainer resume {options.out}",
         )
+
+    from trainer.catalog import find_model
+    from trainer.preview import preview, refuse_blocked
+    from trainer.starting import copy_start, find_start, settled
+
     refuse_blocked(preview(conversations, config))
     settings = read_settings()
     config = config.replace(base_model=find_model(settings, config.base_model).name)
