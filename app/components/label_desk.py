@@ -97,14 +97,18 @@ def _score(desk: Desk, argument: str) -> Desk:
 
 
 def _nudge(desk: Desk, argument: str) -> Desk:
+    """Change a score by a step: the marked turn's or, where a digit moved on, the one it gave."""
     turns = desk.turns()
-    turn = turns[desk.at(turns)] if turns else None
+    at = desk.at(turns)
+    turn = next(
+        (turn for turn in turns[max(0, at - 1) : at + 1][::-1] if turn.value is not None), None
+    )
     if turn is None or turn.value is None:
         return replace(desk, notice="The marked turn has no score to change by 0.05 yet.")
     require_as_read(desk.conversation_id)
     value = nudged(turn.value, 1 if argument == "1" else -1, low=desk.scale.low)
     data.write(commands.set_score, user_id=desk.user.id, message_id=turn.message_id, value=value)
-    return desk.moved(turns, desk.at(turns))
+    return desk.moved(turns, at)
 
 
 def _clear(desk: Desk, argument: str) -> Desk:

@@ -33,7 +33,11 @@ def show_help(settings: UserSettings, scale: Scale) -> None:
             ],
             "What it does": [
                 *(f"Score {choice.label}, on to the next turn" for choice in scale.choices),
-                *(["Marked turn's score up or down by 0.05"] if scale.is_fine else []),
+                *(
+                    ["That score, or the marked turn's, up or down by 0.05"]
+                    if scale.is_fine
+                    else []
+                ),
                 *ACTIONS.values(),
             ],
         }

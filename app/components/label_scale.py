@@ -89,7 +89,8 @@ _UNIT = Scale(
     low=0.0,
     is_fine=True,
     told="0 is useless or harmful, 1 is as good as it gets. A digit is the first decimal (7 is "
-    "0.7), A or * gives 1 (all of it), + and − change the marked turn's score by 0.05.",
+    "0.7), A or * gives 1 (all of it), + and − change that score, or the marked "
+    "turn's, by 0.05.",
 )
 _STARS = Scale(
     choices=tuple(
@@ -121,7 +122,7 @@ _SIGNED = Scale(
     low=SCORE_MIN,
     is_fine=True,
     told="1 is −1, the worst; 5 (or 0) is 0, neither good nor bad; 9 is 1, the best. + and − "
-    "change the marked turn's score by 0.05.",
+    "change that score, or the marked turn's, by 0.05.",
 )
 
 SCALES: Mapping[ScoreScale, Scale] = {

@@ -133,8 +133,10 @@ def test_thirty_turns_are_labelled_with_the_keyboard_alone(
     expect(page.get_by_role("heading", name="talk 2")).to_be_visible()  # where they left off
     press(page, "ArrowDown ArrowUp")
     press(page, "ArrowDown 9 8 7 6 Control+Enter")
-    press(page, "1 1 1 1 1 Control+Enter 2 2 2 2 2 Control+Enter 3 3 3 3")
-    expected += [0.0, 0.9, 0.8, 0.7, 0.6, *[0.1] * 5, *[0.2] * 5, *[0.3] * 4]
+    press(
+        page, "1 1 1 1 1 Control+Enter 2 2 2 2 2 Control+Enter 3 + 3 3 3"
+    )  # + changes the score just given
+    expected += [0.0, 0.9, 0.8, 0.7, 0.6, *[0.1] * 5, *[0.2] * 5, 0.35, *[0.3] * 3]
     until(page, lambda: scores(database, ids)[:29], expected)
 
     # Text is text, not keys; a note may be written before its score.
@@ -152,8 +154,8 @@ def test_thirty_turns_are_labelled_with_the_keyboard_alone(
     last = queries.conversations(database, ids)[-1].assistant_messages[-1].scores[0]
     assert last.note == "5 stars? no: 4s"
     counts = queries.score_events(database, user_id=user.id, limit=1000)
-    # 15 scores, 5 undos, 1 redo, 4 + 5 + 5 + 5 scores, one of them nudged, a note: each key once.
-    assert len(counts) == 15 + 5 + 1 + 19 + 1 + 1
+    # 15 scores, 5 undos, 1 redo, 4 + 5 + 5 + 5 scores, two of them nudged, a note: each key once.
+    assert len(counts) == 15 + 5 + 1 + 19 + 2 + 1
 
 
 def test_the_marked_turn_is_in_view_and_fields_put_keys_to_sleep(
