@@ -17,6 +17,7 @@ from db.enums import RunStatus
 from db.examples import EXAMPLE_SETS
 from db.records import ConversationFilter
 from db.settings import Settings
+from tests.bench.chromium import settle
 from tests.browser.conftest import AppServer
 from trainer.runs.folder import RunFolder
 from trainer.runs.reconcile import reconcile
@@ -68,6 +69,7 @@ def test_from_an_example_set_to_an_adapter_that_peft_loads(
 
     page.goto(f"{app_server.url}/run?run={run_id}&tab=Export")
     expect(page.get_by_text("finished").first).to_be_visible(timeout=60_000)
+    settle(page)  # what a click asks for has to be drawn whole
     with page.expect_download() as download:
         page.get_by_role("button", name="Adapter (zip)").click()
     archive = tmp_path / "adapter.zip"
