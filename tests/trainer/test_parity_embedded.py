@@ -22,7 +22,6 @@ from tests.conftest import EMBEDDED
 from tests.protocol.server import KEY, TrainingServer, serving
 from tests.subject import (
     BRIEF,
-    SENTENCES,
     Subject,
     assert_engine_equals_oracle,
     dialogue,
@@ -246,10 +245,7 @@ def test_a_conversation_in_one_pass_equals_a_pass_for_each_turn(
     subject: Subject, rendering: Rendering, turns: int
 ) -> None:
     assert subject.policy.shares_prefixes
-    # One brief reply of which the clip leaves a single token has a gradient of that token alone,
-    # for which 1e-4 is not reached (docs/performance.md): one turn has whole sentences.
-    sentences = BRIEF if turns > 1 else SENTENCES
-    conversation = dialogue(turns, seed=turns, sentences=sentences)
+    conversation = dialogue(turns, seed=turns, sentences=BRIEF)
     built = rendered_turns(subject, [conversation], rendering)
     assert_engine_equals_oracle(subject, built)
 

@@ -12,7 +12,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from trainer.engine import llama
 from trainer.engine.activations import ActivationMemory, Saving, saved_bytes
 from trainer.engine.attention import NAME, attention_blocks
-from trainer.engine.head import CHUNK_POSITIONS, Head, chosen_logprobs, is_plain_head
+from trainer.engine.head import CHUNK_POSITIONS, LEAST_ROWS, Head, chosen_logprobs, is_plain_head
 from trainer.engine.memory import memory_limit_bytes
 from trainer.engine.prefix_tree import PrefixTree, build_prefix_tree
 from trainer.engine.sharing import agrees, plain_logprobs, probe_sequences, sharing_obstacle
@@ -84,9 +84,11 @@ class TreeForward:
     ) -> Tensor:
         if self._head is None:
             # A head that scales or caps its logits only does so inside the model's own forward.
+            asked = len(nodes_P)
+            kept_P = torch.cat([nodes_P, nodes_P[-1:].expand(max(0, LEAST_ROWS - asked))])
             with _Recomputing(self._layers, saving.recomputed_layers):
-                output = self._model(**self._inputs(tree), logits_to_keep=nodes_P)
-            return chosen_logprobs(output.logits[0], targets_P)
+                output = self._model(**self._inputs(tree), logits_to_keep=kept_P)
+            return chosen_logprobs(output.logits[0, :asked], targets_P)
         rows_R, place_P = torch.unique(nodes_P, return_inverse=True)
         hidden_RH = self._hidden(tree, rows_R, saving)
         return self._head.logprobs(hidden_RH[place_P], targets_P)

@@ -12,8 +12,12 @@ from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 CHUNK_POSITIONS = 512
+
+LEAST_ROWS = 4
+"""A product of fewer rows adds a vocabulary up entry by entry (MKL): 4e-5 off instead of 2e-7."""
 
 
 def chosen_logprobs(logits_PV: Tensor, targets_P: Tensor) -> Tensor:
@@ -64,8 +68,8 @@ class _HeadLogprobs(torch.autograd.Function):
         chunks = _projected(hidden_PH, targets_P, weight_VH, buffer_CV, logprobs_P)
         for chunk, probabilities_CV in chunks:
             if derivative_PH is not None:
-                expected_CH = probabilities_CV.to(weight_VH.dtype) @ weight_VH
-                derivative_PH[chunk] = weight_VH[targets_P[chunk]].sub_(expected_CH)
+                chosen_CH = weight_VH[targets_P[chunk]]
+                derivative_PH[chunk] = chosen_CH.sub_(_expected(probabilities_CV, weight_VH))
         ctx.save_for_backward(derivative_PH)
         return logprobs_P
 
@@ -73,6 +77,13 @@ class _HeadLogprobs(torch.autograd.Function):
     def backward(ctx: Any, grad_P: Tensor) -> tuple[Tensor, None, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         (derivative_PH,) = ctx.saved_tensors
         return (grad_P[:, None] * derivative_PH).to(derivative_PH.dtype), None, None, None
+
+
+def _expected(probabilities_CV: Tensor, weight_VH: Tensor) -> Tensor:
+    """Return Σ p_v W[v] of each row, shape (C, H)."""
+    rows = len(probabilities_CV)
+    padded_CV = pad(probabilities_CV, (0, 0, 0, max(0, LEAST_ROWS - rows)))
+    return (padded_CV.to(weight_VH.dtype) @ weight_VH)[:rows]
 
 
 def _projected(
