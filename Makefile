@@ -31,7 +31,7 @@ $(BIN)/python:
 		{ rm -rf $(VENV); echo "Install venv first: apt-get install python3-venv"; exit 1; }
 
 $(VENV)/.run: $(BIN)/python requirements.txt constraints.txt pyproject.toml
-	@echo "Installing into $(VENV): a few minutes, once ..."
+	@echo "Installing into $(VENV): a few minutes and about 2 GB, once; nothing is printed meanwhile ..."
 	$(PIP) install --quiet -r requirements.txt
 	@touch $@
 

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -12,7 +13,7 @@ from db.errors import StorageError
 from db.exporting import chosen_ids, export
 from db.records import ConversationFilter, ScoredFilter
 from db.targets import refuse_database, replacing
-from db.terminal import write_text
+from db.terminal import write_note, write_text
 
 _ARCHIVED = {"yes": True, "no": False, "both": None}
 
@@ -65,6 +66,7 @@ def run_export(options: argparse.Namespace) -> int:
     if options.file == "-":
         export(database, ids, options.format, sys.stdout.buffer)
         sys.stdout.buffer.flush()
+        _tell_if_empty(ids)
         return 0
     refuse_database(database, Path(options.file))
     try:
@@ -77,4 +79,10 @@ def run_export(options: argparse.Namespace) -> int:
             remedy="Check that its folder exists, can be written and has space.",
         ) from None
     write_text(f"conversations written to {options.file}: {count}\n")
+    _tell_if_empty(ids)
     return 0
+
+
+def _tell_if_empty(ids: Sequence[int]) -> None:
+    if not ids:
+        write_note("no conversation passes what was chosen; the export is empty.")

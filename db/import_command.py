@@ -18,7 +18,7 @@ from db.import_job import run_import_job
 from db.import_reading import SourceFile, parts
 from db.importing import import_files
 from db.records import HubSet, ImportFile, ImportIssue, ImportReport
-from db.terminal import write_text
+from db.terminal import write_note, write_text
 
 _OFF = "off"
 
@@ -105,7 +105,10 @@ def run_import(options: argparse.Namespace) -> int:
 
 def run_imports() -> int:
     """List the imports that were made."""
-    for one in queries.imports(open_database(), ImportState.DONE, ImportState.UNDONE):
+    made = queries.imports(open_database(), ImportState.DONE, ImportState.UNDONE)
+    if not made:
+        write_note("nothing was imported yet.")
+    for one in made:
         report = one.report
         counts = "" if report is None else f"{report.conversations} conversations"
         names = ", ".join(file.name for file in one.files)

@@ -142,6 +142,20 @@ def test_an_export_holds_archived_conversations_too(database: Database, tmp_path
     assert [row["messages"][0]["content"] for row in rows] == ["a", "c"]
 
 
+def test_an_empty_answer_says_so_beside_it(
+    database: Database, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    commands.add_conversations(database, [talk("a", "b")])
+    for arguments, words in (
+        (["export", "-", "--format", "openai", "--rater", "kim"], b"no conversation passes"),
+        (["imports"], b"nothing was imported"),
+    ):
+        assert main(arguments) == 0
+        output = capfdbinary.readouterr()
+        assert output.out == b""
+        assert words in output.err
+
+
 def test_no_name_of_the_database_lets_an_export_write_over_it(
     database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
