@@ -128,7 +128,7 @@ def _add_sessions(app: FastAPI, server: TrainingServer) -> None:
 
     @app.post("/api/v1/client/config")
     def config() -> dict[str, Any]:
-        return {"use_pyqwest_transport": False, "parallel_fwdbwd_chunks": False}
+        return {"parallel_fwdbwd_chunks": False}
 
     @app.get("/api/v1/healthz")
     def health() -> dict[str, str]:

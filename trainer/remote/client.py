@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import torch
 from transformers import PreTrainedTokenizerBase
@@ -148,11 +149,10 @@ class RemoteClient:
         def call() -> None:
             future = self._model().save_weights_for_sampler(_fresh_name())
             path = self._session.wait("saving the adapter", future).path
-            rest = self._session.service.create_rest_client()
-            # not by the whole path, of which the SDK takes one form and SkyRL gives another
             weights, _, checkpoint = path.removeprefix(SCHEME).partition("/")
-            waited = rest.get_checkpoint_archive_url(weights, checkpoint)
-            url = self._session.wait("packing the adapter", waited).url
+            # Not by the SDK (0.22), whose transport follows the redirect that its method waits for.
+            runs = f"{self._access.endpoint.base_url.rstrip('/')}/api/v1/training_runs"
+            url = f"{runs}/{quote(weights, safe=':')}/checkpoints/{quote(checkpoint)}/archive"
             fetch_adapter(self._access, url, Path(name), base_name=self._known_as)
 
         return Answered(call)

@@ -3,6 +3,7 @@
 import json
 import tarfile
 import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
@@ -18,24 +19,37 @@ LARGEST_BYTES = 64 * 10**9
 """No adapter is larger: an archive beyond that is none."""
 
 
+MOST_REDIRECTS = 5
+"""From the endpoint to the storage is one."""
+
+PACKING = (425, 503)
+"""What an endpoint answers while it still packs the archive."""
+
+PACKING_WAIT_S = 5.0
+"""How long to wait before it is asked again."""
+
+PACKING_TRIES = 60
+
+
 def fetch_adapter(access: Access, url: str, folder: Path, *, base_name: str) -> None:
     """Download an archive and leave the adapter's two files in a folder, ready for PEFT.
 
     The key is sent to the endpoint's own address alone, never to the storage that it points to.
+
+    Args:
+        access: The endpoint and its key.
+        url: Where the archive is, or what redirects there.
+        folder: Takes the files.
+        base_name: The base model, as other tools know it.
 
     Raises:
         EndpointLostError: if it cannot be downloaded.
         CheckpointError: if the archive holds no adapter.
         NotFiniteError: if a weight is NaN or Inf.
     """
-    own = urlsplit(url)[:2] == urlsplit(access.endpoint.base_url)[:2]
-    headers = {"X-API-Key": access.key} if own and access.key else {}
     with tempfile.TemporaryFile() as archive:
         try:
-            with httpx2.stream("GET", url, headers=headers, timeout=120.0) as reply:
-                reply.raise_for_status()
-                for block in reply.iter_bytes():
-                    archive.write(block)
+            _download(access, url, archive)
         except httpx2.HTTPError as error:
             raise EndpointLostError(
                 f"the adapter cannot be downloaded ({type(error).__name__})",
@@ -52,6 +66,26 @@ def fetch_adapter(access: Access, url: str, folder: Path, *, base_name: str) -> 
             remedy="Don't use it; lower the learning rate and train again.",
         )
     _complete_config(folder / CONFIG_FILE, tensors, base_name, access.endpoint.name)
+
+
+def _download(access: Access, url: str, archive: IO[bytes]) -> None:
+    """Write what an address, or one that it redirects to, hands out."""
+    redirects = tries = 0
+    while True:
+        own = urlsplit(url)[:2] == urlsplit(access.endpoint.base_url)[:2]
+        headers = {"X-API-Key": access.key} if own and access.key else {}
+        with httpx2.stream("GET", url, headers=headers, timeout=120.0) as reply:
+            if reply.has_redirect_location and redirects < MOST_REDIRECTS:
+                redirects += 1
+                url = str(reply.url.join(reply.headers["location"]))
+                continue
+            if reply.status_code not in PACKING or tries == PACKING_TRIES:
+                reply.raise_for_status()
+                for block in reply.iter_bytes():
+                    archive.write(block)
+                return
+        tries += 1
+        time.sleep(PACKING_WAIT_S)
 
 
 def _unpack(archive: IO[bytes], folder: Path, where: str) -> None:

@@ -15,6 +15,7 @@ from safetensors.torch import save
 
 from db.records import Endpoint
 from trainer.errors import CheckpointError, EndpointLostError, NotFiniteError
+from trainer.remote import download
 from trainer.remote.access import Access
 from trainer.remote.download import fetch_adapter
 
@@ -40,10 +41,12 @@ WHOLE = {CONFIG: b"{}", WEIGHTS: save(ONE_LAYER)}
 
 
 class Storage(ThreadingHTTPServer):
-    """Hands out one file, and remembers the keys that it was sent."""
+    """Hands out one file, or points to it, and remembers the keys that it was sent."""
 
     content = b""
     status = 200
+    packing = 0
+    elsewhere = ""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Shelf)
@@ -58,7 +61,14 @@ class Shelf(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         storage = cast(Storage, self.server)
         storage.keys.append(self.headers.get("x-api-key"))
-        self.send_response(storage.status)
+        if storage.packing:
+            storage.packing -= 1
+            self.send_response(503)
+            self.end_headers()
+            return
+        self.send_response(302 if storage.elsewhere else storage.status)
+        if storage.elsewhere:
+            self.send_header("Location", storage.elsewhere)
         self.end_headers()
         self.wfile.write(storage.content)
 
@@ -86,6 +96,25 @@ def test_the_key_goes_to_the_endpoint_and_to_no_storage_that_it_points_to(
     for base_url in (storage.url, "http://somewhere.else"):
         fetch_adapter(access_to(base_url), f"{storage.url}/file", tmp_path, base_name="owner/base")
     assert storage.keys == [KEY, None]
+
+
+def test_a_redirect_is_followed_without_the_key_once_the_archive_is_packed(
+    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "PACKING_WAIT_S", 0.0)
+    endpoint = Storage()
+    Thread(target=endpoint.serve_forever, daemon=True).start()
+    storage.content = archive(**WHOLE)
+    endpoint.packing, endpoint.elsewhere = 2, f"{storage.url}/file"
+    fetch_adapter(access_to(endpoint.url), endpoint.url, tmp_path, base_name="owner/base")
+    endpoint.elsewhere = endpoint.url
+    with pytest.raises(EndpointLostError, match="cannot be downloaded"):
+        fetch_adapter(access_to(endpoint.url), endpoint.url, tmp_path, base_name="owner/base")
+    endpoint.shutdown()
+    endpoint.server_close()
+    assert endpoint.keys == [KEY] * (3 + 1 + download.MOST_REDIRECTS)
+    assert storage.keys == [None]
+    assert (tmp_path / WEIGHTS).exists()
 
 
 def test_members_land_under_their_own_names_alone(storage: Storage, tmp_path: Path) -> None:
@@ -134,7 +163,7 @@ def test_what_is_no_whole_adapter_is_refused_in_words(
 
 
 def test_a_storage_that_refuses_is_told_without_the_key(storage: Storage, tmp_path: Path) -> None:
-    storage.status = 503
+    storage.status = 403
     with pytest.raises(EndpointLostError, match="cannot be downloaded") as caught:
         fetch_adapter(access_to(storage.url), storage.url, tmp_path, base_name="owner/base")
     assert KEY not in str(caught.value)
