@@ -11,6 +11,7 @@ service wants one.
 
 import math
 import os
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,15 @@ from safetensors.torch import load_file
 
 from db import commands
 from db.engine import open_database
+from db.records import StepMetric
 from db.settings import Settings
-from tests.runs import run, scored
+from tests.runs import prepare, rows_of, run, scored
 from trainer.config import TrainConfig
 from trainer.engine.adapter import WEIGHTS_FILE
 from trainer.remote.access import access, key_of
 from trainer.remote.capabilities import ask
+from trainer.runs.recorder import FileRecorder
+from trainer.runs.worker import Ending, run_folder
 
 URL = os.environ.get("EVERYTURN_TEST_ENDPOINT", "")
 MODEL = os.environ.get("EVERYTURN_TEST_ENDPOINT_MODEL", "")
@@ -49,9 +53,17 @@ PRECISION_NATS = 0.02
 """Services may hold the base model in bf16; a wrong token or a wrong shift is far beyond this."""
 
 
-def test_a_run_on_the_service_begins_where_one_here_does_and_brings_an_adapter(
-    settings: Settings, smollm2: Path, tmp_path: Path
-) -> None:
+class StoppedAfterAStep(FileRecorder):
+    """Asks for a stop as soon as an optimiser step was taken."""
+
+    def step(self, row: StepMetric) -> None:
+        super().step(row)
+        self.stop()
+
+
+@pytest.fixture
+def config(settings: Settings, smollm2: Path) -> TrainConfig:
+    """A short run here; the service is known as `real`."""
     database = open_database(settings)
     endpoint = commands.set_endpoint(
         database,
@@ -61,7 +73,7 @@ def test_a_run_on_the_service_begins_where_one_here_does_and_brings_an_adapter(
     )
     database.close()
     print("offers:", ask(access(endpoint, key_of(endpoint)), timeout_s=30))  # noqa: T201
-    config = TrainConfig.from_json(
+    return TrainConfig.from_json(
         {
             "preset": "recipe",
             "base_model": MODEL or str(smollm2),
@@ -70,6 +82,11 @@ def test_a_run_on_the_service_begins_where_one_here_does_and_brings_an_adapter(
             "sample_tokens": 8,
         }
     )
+
+
+def test_a_run_on_the_service_begins_where_one_here_does_and_brings_an_adapter(
+    settings: Settings, config: TrainConfig, tmp_path: Path
+) -> None:
     here = run(tmp_path / "here", CONVERSATIONS, config, settings)
     there = run(tmp_path / "there", CONVERSATIONS, config.replace(endpoint="real"), settings)
     for one, other in zip(here, there, strict=True):
@@ -83,3 +100,20 @@ def test_a_run_on_the_service_begins_where_one_here_does_and_brings_an_adapter(
     weights = load_file(tmp_path / "there" / "adapter" / WEIGHTS_FILE)
     assert all(bool(tensor.isfinite().all()) for tensor in weights.values())
     assert any(bool(tensor.any()) for name, tensor in weights.items() if "lora_B" in name)
+
+
+def test_a_run_stopped_on_the_service_goes_on_from_the_state_that_it_kept(
+    settings: Settings, config: TrainConfig, tmp_path: Path
+) -> None:
+    config = config.replace(endpoint="real", epochs=3, sample_prompts=0)
+    whole = run(tmp_path / "whole", CONVERSATIONS, config, settings)
+    folder = prepare(tmp_path / "stopped", CONVERSATIONS, config)
+    stopping = StoppedAfterAStep(folder.metrics, output=StringIO())
+    assert run_folder(folder, stopping, settings) is Ending.STOPPED
+    assert len(rows_of(folder)) == 4
+    recorder = FileRecorder(folder.metrics, output=StringIO())
+    assert run_folder(folder, recorder, settings) is Ending.FINISHED
+    for one, other in zip(whole, rows_of(folder), strict=True):
+        figures = f"{one['logprob_mean']:+.5f} whole, {other['logprob_mean']:+.5f} resumed"
+        print(f"epoch {one['epoch']} turn {one['turn']}  logprob_mean  {figures}")  # noqa: T201
+        assert other["logprob_mean"] == pytest.approx(one["logprob_mean"], abs=PRECISION_NATS)
