@@ -164,8 +164,8 @@ def test_a_prompt_beyond_the_context_is_named_and_the_others_are_answered(
 def test_killed_in_the_middle_it_goes_on_without_doubling(
     database: Database, tiny_llama: Path, forks: Forks, tmp_path: Path
 ) -> None:
-    whole = begin(database, tiny_llama, MANY, token="whole", replies=16, max_tokens=12)
-    broken = begin(database, tiny_llama, MANY, token="broken", replies=16, max_tokens=12)
+    whole = begin(database, tiny_llama, MANY, token="whole", replies=16, max_tokens=32)
+    broken = begin(database, tiny_llama, MANY, token="broken", replies=16, max_tokens=32)
     log = tmp_path / "log"
     assert forks.wait(fork_of(database, forks, whole, log)) == 0, log.read_text()
     pid = fork_of(database, forks, broken, log)
