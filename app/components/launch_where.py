@@ -9,6 +9,7 @@ from app.components.errors import show_error
 from app.components.format import counted, plain
 from db.errors import EveryTurnError
 from db.records import Endpoint
+from trainer.errors import shortened
 from trainer.remote.access import access, has_key, key_of
 from trainer.remote.capabilities import ask, choose
 from trainer.remote.fitting import SentTokens
@@ -87,6 +88,6 @@ def _show_offer(endpoint: Endpoint, typed: str, base_model: str) -> None:
         return
     sees = f", sees {offer.context_tokens:,} tokens" if offer.context_tokens else ""
     st.markdown(
-        f":green-badge[:material/check: answers] {plain(offer.name)}{sees}; "
+        f":green-badge[:material/check: answers] {plain(shortened(offer.name))}{sees}; "
         f"{counted(len(offers), 'base model')} in all"
     )

@@ -69,10 +69,11 @@ def _url_problem(url: str) -> str:
     try:
         parts = urlsplit(url)
         port_is_good = parts.port is None or parts.port > 0
+        (parts.hostname or "").encode("idna")  # a label that is empty or too long has no address
     except ValueError:
         return "it is not a web address"
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_good:
         return "it is not a web address"
     if parts.username or parts.password or parts.query or parts.fragment:
         return "it must hold no name, password or query: an address is stored and shown"
-    return "it is not a web address" if set(url) & set(" \t\r\n") else ""
+    return "it is not a web address" if " " in url or not url.isprintable() else ""

@@ -161,6 +161,20 @@ def read_adapter_tensors(folder: Path) -> dict[str, Tensor]:
         ) from error
 
 
+def read_finite_adapter(folder: Path) -> dict[str, Tensor]:
+    """Return the weights in a PEFT folder, none of them NaN or Inf.
+
+    Raises:
+        CheckpointError: if the folder has none, the file is damaged, or a weight is not finite.
+    """
+    tensors = read_adapter_tensors(folder)
+    if all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
+        return tensors
+    raise CheckpointError(
+        "the adapter holds NaN or Inf", where=str(folder), remedy="Take another one."
+    )
+
+
 def read_adapter_shape(folder: Path) -> AdapterShape:
     """Return the shape of the adapter in a PEFT folder.
 

@@ -5,6 +5,7 @@ gathered in `trainer.engine.api`.
 """
 
 import logging
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,16 +15,16 @@ from db.settings import Settings, read_settings
 from trainer.catalog import find_model, list_models, name_of_hub_id
 from trainer.choices import BasePrecision
 from trainer.engine.adapter import AdapterShape, read_adapter_shape, read_adapter_tensors
-from trainer.engine.folders import saved_folder
+from trainer.engine.folders import Saved, saved_folder
 from trainer.engine.futures import Line
 from trainer.engine.generation import most_tokens
 from trainer.engine.policy import Policy
 from trainer.engine.ranks import ALONE, Ranks
-from trainer.engine.sampling import SamplingClient
+from trainer.engine.sampling import SEEDS, SamplingClient
 from trainer.engine.state import read_shape
 from trainer.engine.training_client import TrainingClient
 from trainer.engine.types import GetServerCapabilitiesResponse, SupportedModel
-from trainer.errors import ConfigError
+from trainer.errors import ConfigError, shortened
 from trainer.models import load_base_model, load_config, load_tokenizer
 
 __all__ = ["SamplingClient", "ServiceClient", "TrainingClient", "choose_device"]
@@ -58,6 +59,8 @@ class ServiceClient:
     """Gives out training and sampling clients.
 
     Args:
+        user_metadata: Accepted and not used: there is no console that would show it.
+        project_id: Likewise.
         base_url: Must be None: this engine is local. The environment's MINT_BASE_URL and
             TINKER_BASE_URL are for remote engines and change nothing here.
         api_key: Not needed locally.
@@ -71,9 +74,11 @@ class ServiceClient:
 
     def __init__(
         self,
+        user_metadata: Metadata | None = None,
+        project_id: str | None = None,
+        *,
         base_url: str | None = None,
         api_key: str | None = None,
-        *,
         device: str = "auto",
         settings: Settings | None = None,
         ranks: Ranks = ALONE,
@@ -142,8 +147,10 @@ class ServiceClient:
 
         Raises:
             ModelError: if the model cannot be had.
-            ConfigError: if no layer is left to adapt, or the precision cannot be had here.
+            ConfigError: if a setting is out of its range, no layer is left to adapt, or the
+                precision cannot be had here.
         """
+        _check_adapter(base_model, rank, seed, alpha)
         known = find_model(self._settings, base_model)
         shape = AdapterShape(
             base_name=known.hub_id or base_model,
@@ -274,7 +281,7 @@ class ServiceClient:
         if base_model is not None:
             shape, tensors = AdapterShape(base_name=base_model, rank=1, alpha=1.0), None
         else:
-            folder = saved_folder(self._settings, str(model_path))
+            folder = saved_folder(self._settings, str(model_path), Saved.ADAPTER)
             shape, tensors = read_adapter_shape(folder), read_adapter_tensors(folder)
         name = base_model or name_of_hub_id(shape.base_name)
         policy = Policy.load(self._settings, name, device=self._device, shape=shape)
@@ -288,7 +295,7 @@ class ServiceClient:
 
     def _client_like(self, path: str) -> tuple[TrainingClient, Path]:
         """Return a fresh client of the shape that a saved state has, and the state's folder."""
-        folder = saved_folder(self._settings, path)
+        folder = saved_folder(self._settings, path, Saved.STATE)
         shape = read_shape(folder)
         client = self.create_lora_training_client(
             name_of_hub_id(shape.base_name),
@@ -298,3 +305,20 @@ class ServiceClient:
             alpha=shape.alpha,
         )
         return client, folder
+
+
+def _check_adapter(base_model: object, rank: object, seed: object, alpha: object) -> None:
+    if not isinstance(base_model, str):
+        what, remedy = f"base_model is {shortened(repr(base_model))}", "Give a model's name."
+    elif not isinstance(rank, int) or isinstance(rank, bool) or rank < 1:
+        what, remedy = f"rank is {shortened(repr(rank))}", "Give a whole number, 1 or more."
+    elif seed is not None and not (isinstance(seed, int) and -SEEDS <= seed < SEEDS):
+        what, remedy = (
+            f"seed is {shortened(repr(seed))}",
+            "Give a whole number of 64 bits, or None.",
+        )
+    elif not isinstance(alpha, int | float) or not math.isfinite(alpha) or alpha <= 0:
+        what, remedy = f"alpha is {shortened(repr(alpha))}", "Give a number above 0."
+    else:
+        return
+    raise ConfigError(what, where="create_lora_training_client", remedy=remedy)

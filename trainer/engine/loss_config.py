@@ -51,11 +51,17 @@ class LossConfig:
                 a clip band of 1 ± ε; None means the defaults.
 
         Raises:
-            ConfigError: if a key is unknown or given in two spellings, a value is no number, the
-                clip bounds are not in order, or two guards are switched on.
+            ConfigError: if a key is unknown or given in two spellings, a value is no number or
+                too small, the clip bounds are not in order, or two guards are switched on.
         """
         if isinstance(config, LossConfig):
             return config
+        if config is not None and not isinstance(config, Mapping):
+            raise ConfigError(
+                f"it is a {type(config).__name__}",
+                where="loss_fn_config",
+                remedy="Give numbers by name, for example {'clip_low_threshold': 0.8}.",
+            )
         given, default = _with_clip_bounds(_numbers(config or {})), cls()
         guards = [guard for guard, key in GUARD_KEYS.items() if given.pop(key, 0)]
         if len(guards) > 1:
@@ -86,6 +92,19 @@ class LossConfig:
                 where="loss_fn_config",
                 remedy="Bound the ratio from 0 upwards, for example by 0.8 and 1.2.",
             )
+        for key, value, least in (
+            ("dual_clip_threshold", parsed.dual_clip or 1, 1),
+            ("exp_weight_beta", parsed.guard_beta, 1e-6),
+            ("exp_weight_cap", parsed.guard_cap, 1e-6),
+            ("kl_weight", parsed.kl_weight, 0),
+            ("beta", parsed.dro_beta, 0),
+        ):
+            if value < least:
+                raise ConfigError(
+                    f"{key} is {value:g}",
+                    where="loss_fn_config",
+                    remedy=f"Give {least:g} or more.",
+                )
         return parsed
 
     def to_numbers(self) -> dict[str, float]:
@@ -108,7 +127,7 @@ def _numbers(config: Mapping[str, float]) -> dict[str, float]:
     for key, value in config.items():
         try:
             numbers[key] = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             numbers[key] = math.nan
         if not math.isfinite(numbers[key]):
             raise ConfigError(

@@ -1,6 +1,8 @@
 """Adam on the adapter's parameters, with settings that may change from step to step."""
 
 import math
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -9,18 +11,23 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from trainer.engine.types import AdamParams
-from trainer.errors import CheckpointError, NotFiniteError
+from trainer.errors import CheckpointError, ConfigError, NotFiniteError, shortened
 
 STATE_KEYS = ("step", "exp_avg", "exp_avg_sq")
+
+Moments = Mapping[str, Mapping[str, Tensor]]
+"""For each parameter that has been trained: its step count and the averages of its gradient and of
+that squared, by `STATE_KEYS`."""
 
 
 class Optimizer:
     """AdamW (Loshchilov & Hutter 2019, arXiv 1711.05101); without weight decay that is Adam."""
 
     def __init__(self, parameters: dict[str, nn.Parameter]) -> None:
-        """Optimise these parameters, known by name."""
+        """Optimise these parameters, known by name; no gradient is accumulated yet."""
         self._parameters = parameters
         self._adam = torch.optim.AdamW(parameters.values())
+        self._adam.zero_grad()
 
     def add_gradients(self, gradients: dict[str, Tensor]) -> None:
         """Add to the gradients that the next step will use."""
@@ -35,9 +42,11 @@ class Optimizer:
             The L2 norm of the gradient before clipping.
 
         Raises:
+            ConfigError: if a setting is no number, or outside its range; nothing has changed.
             NotFiniteError: if gradient or weights are NaN or Inf; on a bad gradient no weight
                 has changed.
         """
+        check_adam_params(params)
         gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients)
         if not math.isfinite(float(norm)):
@@ -76,31 +85,73 @@ class Optimizer:
                 tensors[f"{name}:{key}"] = state[key].detach().cpu().contiguous()
         save_file(tensors, file)
 
-    def read(self, file: Path) -> None:
-        """Take over what `write` wrote, bit by bit, and forget accumulated gradients.
+    def read(self, file: Path) -> Moments:
+        """Return what `write` wrote, found to be of these parameters; nothing changes yet.
 
         Raises:
-            CheckpointError: if the file cannot be read or belongs to other parameters.
+            CheckpointError: if the file cannot be read, is damaged, or belongs to others.
         """
         try:
             tensors = load_file(file)
         except (OSError, SafetensorError) as error:
             raise CheckpointError(
-                f"{file.name} cannot be read ({error})", where=str(file.parent)
-            ) from error
-        known = {f"{name}:{key}" for name in self._parameters for key in STATE_KEYS}
-        if tensors.keys() - known:
-            raise CheckpointError(
-                "the optimiser's state belongs to another adapter",
+                f"{file.name} cannot be read ({error})",
                 where=str(file.parent),
-                remedy="Use the base model and rank it was trained with.",
+                remedy="Take a state that was written whole, or load it without the optimiser.",
+            ) from error
+        trained = {name for name in self._parameters if f"{name}:step" in tensors}
+        shapes = {
+            f"{name}:{key}": torch.Size() if key == "step" else self._parameters[name].shape
+            for name in trained
+            for key in STATE_KEYS
+        }
+        are_good = {key: tensor.shape for key, tensor in tensors.items()} == shapes and all(
+            tensor.is_floating_point() and bool(tensor.isfinite().all())
+            for tensor in tensors.values()
+        )
+        if not are_good:
+            raise CheckpointError(
+                "the optimiser's state is damaged or belongs to another adapter",
+                where=str(file.parent),
+                remedy="Use the base model and rank it was trained with, or load it without the "
+                "optimiser.",
             )
+        return {
+            name: {key: tensors[f"{name}:{key}"] for key in STATE_KEYS} for name in sorted(trained)
+        }
+
+    def set_moments(self, moments: Moments) -> None:
+        """Take over what `read` gave, bit by bit, and forget accumulated gradients."""
         self._adam.zero_grad()
         self._adam.state.clear()
-        for name, parameter in self._parameters.items():
-            if f"{name}:step" in tensors:
-                self._adam.state[parameter] = {
-                    "step": tensors[f"{name}:step"],  # Adam keeps its count on the CPU
-                    "exp_avg": tensors[f"{name}:exp_avg"].to(parameter.device),
-                    "exp_avg_sq": tensors[f"{name}:exp_avg_sq"].to(parameter.device),
-                }
+        for name, kept in moments.items():
+            parameter = self._parameters[name]
+            self._adam.state[parameter] = {
+                "step": kept["step"],  # Adam keeps its count on the CPU
+                "exp_avg": kept["exp_avg"].to(parameter.device),
+                "exp_avg_sq": kept["exp_avg_sq"].to(parameter.device),
+            }
+
+
+def check_adam_params(params: AdamParams) -> None:
+    """Check what an optimiser step is told.
+
+    Raises:
+        ConfigError: naming the first setting that is no number, or outside its range.
+    """
+    if not isinstance(params, AdamParams):
+        raise ConfigError(
+            f"it is a {type(params).__name__}",
+            where="adam_params",
+            remedy="Build it with `AdamParams(learning_rate=...)`.",
+        )
+    for name, value in asdict(params).items():
+        is_number = isinstance(value, int | float) and math.isfinite(value)
+        if is_number and value >= 0 and (name not in ("beta1", "beta2") or value < 1):
+            continue
+        below = " and below 1" if name.startswith("beta") else ""
+        raise ConfigError(
+            f"{name} is {shortened(repr(value))}",
+            where="adam_params",
+            remedy=f"Give a finite number, 0 or more{below}.",
+        )

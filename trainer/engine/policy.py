@@ -262,7 +262,13 @@ class Policy:
             )
 
     def check_prompt(self, prompt: Sequence[int]) -> None:
-        """Raise BadDataError if a prompt is empty or holds ids that the model does not know."""
+        """Raise BadDataError if a prompt is empty, too long, or holds ids nobody knows."""
+        if self.context_tokens is not None and len(prompt) > self.context_tokens:
+            raise BadDataError(
+                f"it has {len(prompt)} tokens, and the model sees {self.context_tokens}",
+                where="prompt",
+                remedy="Shorten it from the front.",
+            )
         if prompt and min(prompt) >= 0 and max(prompt) < self.vocabulary:
             return
         raise BadDataError(

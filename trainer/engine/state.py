@@ -10,15 +10,16 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
-from trainer.engine.adapter import AdapterShape, read_adapter_tensors
+from trainer.engine.adapter import AdapterShape, read_finite_adapter
+from trainer.engine.folders import STATE_FILE
 from trainer.engine.optimizer import Optimizer
 from trainer.engine.policy import Policy
 from trainer.errors import CheckpointError
 
 OPTIMIZER_FILE = "optimizer.safetensors"
 RANDOM_FILE = "random.safetensors"
-STATE_FILE = "state.json"
 VERSION = 1
 
 
@@ -33,7 +34,7 @@ def write_state(folder: Path, policy: Policy, optimizer: Optimizer, facts: dict[
     """
     policy.write(folder)
     optimizer.write(folder / OPTIMIZER_FILE)
-    random: dict[str, torch.Tensor] = {"cpu": torch.get_rng_state()}
+    random: dict[str, Tensor] = {"cpu": torch.get_rng_state()}
     if policy.device.type == "cuda":
         random["cuda"] = torch.cuda.get_rng_state(policy.device)
     save_file(random, folder / RANDOM_FILE)
@@ -58,16 +59,14 @@ def read_state(
                 where=str(folder),
                 remedy="Load it into a client made with the same base model and adapter settings.",
             )
-    policy.set_tensors(read_adapter_tensors(folder), origin=str(folder))
+    tensors = read_finite_adapter(folder)
     if optimizer is None:
+        policy.set_tensors(tensors, origin=str(folder))
         return
-    optimizer.read(folder / OPTIMIZER_FILE)
-    try:
-        random = load_file(folder / RANDOM_FILE)
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(
-            f"{RANDOM_FILE} cannot be read ({error})", where=str(folder)
-        ) from error
+    # Everything is read and found good before anything changes.
+    moments, random = optimizer.read(folder / OPTIMIZER_FILE), _read_random(folder / RANDOM_FILE)
+    policy.set_tensors(tensors, origin=str(folder))
+    optimizer.set_moments(moments)
     torch.set_rng_state(random["cpu"])
     if policy.device.type == "cuda" and "cuda" in random:
         torch.cuda.set_rng_state(random["cuda"], policy.device)
@@ -88,10 +87,26 @@ def read_shape(folder: Path) -> AdapterShape:
         ) from error
 
 
+def _read_random(file: Path) -> dict[str, Tensor]:
+    try:
+        random = load_file(file)
+        torch.Generator().set_state(random["cpu"])
+    except (OSError, SafetensorError, KeyError, RuntimeError, TypeError) as error:
+        raise CheckpointError(
+            f"{file.name} cannot be read ({error})",
+            where=str(file.parent),
+            remedy="Take a state that was written whole, or load it without the optimiser.",
+        ) from error
+    return random
+
+
 def _read_facts(folder: Path) -> dict[str, Any]:
     try:
-        return json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        facts = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
+        if not isinstance(facts, dict):
+            raise ValueError("it holds no object")
+        return facts
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
             f"{STATE_FILE} cannot be read ({error})",
             where=str(folder),

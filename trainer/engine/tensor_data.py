@@ -49,13 +49,27 @@ class TensorData:
 
     @classmethod
     def from_numpy(cls, array: "np.ndarray[Any, Any]") -> Self:
-        """Copy an array (integer kinds to int64, all others to float32)."""
-        dtype: DType = "int64" if array.dtype.kind in "iub" else "float32"
-        return cls(tuple(array.astype(dtype).ravel().tolist()), dtype, array.shape)
+        """Copy an array (integer kinds to int64, floating kinds to float32).
+
+        Raises:
+            TypeError: if it holds anything else.
+        """
+        if array.dtype.kind not in "iubf":
+            raise TypeError(f"an array of numbers is wanted, not of {array.dtype}")
+        dtype: DType = "float32" if array.dtype.kind == "f" else "int64"
+        # What is whole stays as it is: an id that int64 cannot hold is refused by its number.
+        exact = array.astype(dtype) if dtype == "float32" else array
+        return cls(tuple(exact.ravel().tolist()), dtype, array.shape)
 
     @classmethod
     def from_torch(cls, tensor: "torch.Tensor") -> Self:
-        """Copy a torch tensor (integer kinds to int64, floating kinds to float32)."""
+        """Copy a torch tensor (integer kinds to int64, floating kinds to float32).
+
+        Raises:
+            TypeError: if it holds complex numbers.
+        """
+        if tensor.is_complex():
+            raise TypeError(f"a tensor of numbers is wanted, not of {tensor.dtype}")
         dtype: DType = "float32" if tensor.is_floating_point() else "int64"
         return cls(data=tuple(tensor.flatten().tolist()), dtype=dtype, shape=tuple(tensor.shape))
 
@@ -101,7 +115,7 @@ def as_tensor_data(value: Any, dtype: DType | None) -> TensorData:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return TensorData.from_torch(value)
-    if not isinstance(value, Sequence) or isinstance(value, str):
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
         raise TypeError(f"a list, array or tensor of numbers is wanted, not {type(value).__name__}")
     if dtype is None:
         dtype = "int64" if all(isinstance(number, int) for number in value) else "float32"

@@ -6,10 +6,10 @@ from typing import Any
 
 from torch import Tensor
 
-from trainer.engine.adapter import read_adapter_tensors
+from trainer.engine.adapter import read_adapter_tensors, read_finite_adapter
 from trainer.engine.checks import check_datums
 from trainer.engine.custom_loss import CustomLoss, linearise, scoring_data
-from trainer.engine.folders import new_folder
+from trainer.engine.folders import Saved, new_folder
 from trainer.engine.gradients import BatchRunner
 from trainer.engine.inputs import loss_inputs
 from trainer.engine.losses import LossConfig, LossFunction, loss_function
@@ -27,7 +27,7 @@ from trainer.engine.types import (
     OptimStepResponse,
     TensorData,
 )
-from trainer.errors import CheckpointError, ConfigError
+from trainer.errors import ConfigError
 
 LossSettings = LossConfig | Mapping[str, float] | None
 
@@ -70,7 +70,7 @@ class Training:
             BadDataError, ConfigError, NotFiniteError, OutOfMemoryError.
         """
         name, config = loss_function(loss_fn), LossConfig.parse(settings)
-        check_datums(data, name, self.policy.vocabulary)
+        self._check(data, name)
         asked = data if backward else [_asked(datum, name) for datum in data]
         result = self._runner.run(asked, name, config, backward=backward)
         outputs = [{"logprobs": TensorData.from_torch(logprobs)} for logprobs in result.logprobs]
@@ -99,7 +99,7 @@ class Training:
                 where="loss_type_input",
                 remedy="Use logprobs.",
             )
-        check_datums(data, "cross_entropy", self.policy.vocabulary)
+        self._check(data, "cross_entropy")
         scored = self.run(scoring_data(data), "cross_entropy", None, backward=False)
         linear = linearise(data, scored, loss_fn)
         self.run(linear.data, "cross_entropy", None, backward=True)
@@ -126,11 +126,14 @@ class Training:
             NotFiniteError: if the adapter computes NaN or Inf; nothing is written.
         """
         self.policy.check_finite()
-        with new_folder(folder) as unfinished:
+        with new_folder(folder, Saved.STATE) as unfinished:
             write_state(unfinished, self.policy, self._optimizer, self._facts())
 
     def load(self, folder: Path, *, optimizer: bool) -> None:
         """Load the adapter of a saved state, and the rest of it or a fresh optimiser.
+
+        The accumulated gradient, which belongs to other weights, is forgotten. What cannot be
+        loaded whole changes nothing.
 
         Raises:
             CheckpointError: if it is incomplete or of another model or adapter.
@@ -147,7 +150,7 @@ class Training:
             CheckpointError: if the folder does not give the trained policy back.
         """
         self.policy.check_finite()
-        with new_folder(folder) as unfinished:
+        with new_folder(folder, Saved.ADAPTER) as unfinished:
             self.policy.write(unfinished)
             self.policy.check_saved(unfinished)
 
@@ -167,13 +170,12 @@ class Training:
         Raises:
             CheckpointError: if it has another shape (named), is damaged, or holds NaN or Inf.
         """
-        tensors = read_adapter_tensors(folder)
-        if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
-            raise CheckpointError(
-                "the adapter holds NaN or Inf", where=str(folder), remedy="Take another one."
-            )
+        tensors = read_finite_adapter(folder)
         self.policy.set_tensors(tensors, origin=str(folder))
         self._optimizer = Optimizer(self.policy.trainable())
+
+    def _check(self, data: Sequence[Datum], loss: LossFunction) -> None:
+        check_datums(data, loss, self.policy.vocabulary, self.policy.context_tokens)
 
     def _copy_leaders_weights(self) -> None:
         """Make every rank begin with the same adapter, also where no seed was given."""

@@ -1,14 +1,14 @@
 """The training client of the Tinker / MinT API: the calls on one adapter, in the order made."""
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from transformers import PreTrainedTokenizerBase
 
 from db.settings import Settings
 from trainer.engine.custom_loss import CustomLoss
-from trainer.engine.folders import saved_folder
+from trainer.engine.folders import Saved, saved_folder
 from trainer.engine.futures import APIFuture, Line
 from trainer.engine.policy import Policy
 from trainer.engine.ranks import ALONE, Ranks
@@ -100,7 +100,7 @@ class TrainingClient:
         Logprobs are those of the trained tokens, 0 elsewhere; of all tokens in a datum of which
         none is trained.
         """
-        data = list(data)
+        data = _batch(data)
         return self._line.now(
             lambda: self._training.run(data, loss_fn, loss_fn_config, backward=False)
         )
@@ -109,7 +109,7 @@ class TrainingClient:
         self, data: Sequence[Datum], loss_fn: str, loss_fn_config: LossSettings = None
     ) -> APIFuture[ForwardBackwardOutput]:
         """Like `forward`."""
-        data = list(data)
+        data = _batch(data)
         return self._line.soon(
             lambda: self._training.run(data, loss_fn, loss_fn_config, backward=False)
         )
@@ -129,7 +129,7 @@ class TrainingClient:
         Raises (at `.result()`):
             BadDataError, ConfigError, NotFiniteError, OutOfMemoryError.
         """
-        data = list(data)
+        data = _batch(data)
         return self._line.now(
             lambda: self._training.run(data, loss_fn, loss_fn_config, backward=True)
         )
@@ -138,7 +138,7 @@ class TrainingClient:
         self, data: Sequence[Datum], loss_fn: str, loss_fn_config: LossSettings = None
     ) -> APIFuture[ForwardBackwardOutput]:
         """Like `forward_backward`."""
-        data = list(data)
+        data = _batch(data)
         return self._line.soon(
             lambda: self._training.run(data, loss_fn, loss_fn_config, backward=True)
         )
@@ -158,14 +158,14 @@ class TrainingClient:
         Raises (at `.result()`):
             BadDataError, ConfigError, NotFiniteError, OutOfMemoryError, and what `loss_fn` raises.
         """
-        data = list(data)
+        data = _batch(data)
         return self._line.now(lambda: self._training.run_custom(data, loss_fn, loss_type_input))
 
     async def forward_backward_custom_async(
         self, data: Sequence[Datum], loss_fn: CustomLoss, *, loss_type_input: str = "logprobs"
     ) -> APIFuture[ForwardBackwardOutput]:
         """Like `forward_backward_custom`; `loss_fn` is called by another thread."""
-        data = list(data)
+        data = _batch(data)
         return self._line.soon(lambda: self._training.run_custom(data, loss_fn, loss_type_input))
 
     def optim_step(self, adam_params: AdamParams) -> APIFuture[OptimStepResponse]:
@@ -188,9 +188,11 @@ class TrainingClient:
         Args:
             name: A path, or a bare name for a folder under EVERYTURN_HOME.
             ttl_seconds: Accepted and not used: what is saved here stays until it is deleted.
-            overwrite: Accepted and not used: a folder of that name is always replaced.
+            overwrite: Accepted and not used: a saved state of that name is always replaced.
 
         Raises (at `.result()`):
+            ConfigError: if `name` is no name of a folder.
+            CheckpointError: if anything but a saved state is there already.
             NotFiniteError: if the adapter computes NaN or Inf; nothing is written.
         """
         return self._line.now(lambda: self._save_state(name))
@@ -261,7 +263,9 @@ class TrainingClient:
 
         Raises (at `.result()`):
             NotFiniteError: if a weight is NaN or Inf; nothing is written.
-            CheckpointError: if the folder does not give the trained policy back.
+            ConfigError: if `name` is no name of a folder.
+            CheckpointError: if the folder does not give the trained policy back, or anything but
+                an adapter is there already.
         """
         return self._line.now(lambda: self._save_adapter(name))
 
@@ -298,22 +302,22 @@ class TrainingClient:
         return await self._line.soon(lambda: self._sampler(name))
 
     def _save_state(self, name: str) -> SaveWeightsResponse:
-        folder = saved_folder(self._settings, name)
+        folder = saved_folder(self._settings, name, Saved.STATE)
         self._training.save(folder)
         return SaveWeightsResponse(path=str(folder))
 
     def _load_state(self, path: str, *, optimizer: bool) -> LoadWeightsResponse:
-        folder = saved_folder(self._settings, path)
+        folder = saved_folder(self._settings, path, Saved.STATE)
         self._training.load(folder, optimizer=optimizer)
         return LoadWeightsResponse(path=str(folder))
 
     def _load_adapter(self, path: str) -> LoadWeightsResponse:
-        folder = saved_folder(self._settings, path)
+        folder = saved_folder(self._settings, path, Saved.ADAPTER)
         self._training.load_adapter(folder)
         return LoadWeightsResponse(path=str(folder))
 
     def _save_adapter(self, name: str) -> SaveWeightsForSamplerResponse:
-        folder = saved_folder(self._settings, name)
+        folder = saved_folder(self._settings, name, Saved.ADAPTER)
         self._training.save_adapter(folder)
         return SaveWeightsForSamplerResponse(path=str(folder))
 
@@ -323,5 +327,12 @@ class TrainingClient:
         return SamplingClient(self._policy, self._policy.tensors(), self.base_model, self._line)
 
     def _sampler_of(self, model_path: str) -> SamplingClient:
-        tensors = self._training.read_adapter(saved_folder(self._settings, model_path))
+        tensors = self._training.read_adapter(
+            saved_folder(self._settings, model_path, Saved.ADAPTER)
+        )
         return SamplingClient(self._policy, tensors, self.base_model, self._line)
+
+
+def _batch(data: Sequence[Datum]) -> Sequence[Datum]:
+    """Return a batch that its caller can no longer change; what is none, the pass refuses."""
+    return list(data) if isinstance(data, Iterable) else data

@@ -1,5 +1,7 @@
 """What an endpoint offers, asked over plain HTTP before anything is sent. No torch, no SDK."""
 
+import json
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +13,12 @@ from trainer.errors import EndpointError, EndpointLostError, shortened
 from trainer.remote.access import Access
 
 PATH = "/api/v1/get_server_capabilities"
+
+LARGEST_BYTES = 10**6
+"""No list of base models is longer."""
+
+UNREACHABLE = (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError)
+"""What the client raises where nobody answers, or nobody can: not every address has a host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,32 +41,43 @@ def ask(access: Access, *, timeout_s: float) -> list[Offer]:
         EndpointLostError: if it does not answer.
         EndpointError: if it refuses, or answers something else.
     """
-    headers = {"X-API-Key": access.key} if access.key else {}
     where = access.endpoint.name
     try:
-        reply = httpx2.get(access.endpoint.base_url + PATH, headers=headers, timeout=timeout_s)
-    except httpx2.HTTPError as error:
+        status, text = _get(access, timeout_s)
+    except UNREACHABLE as error:
         raise EndpointLostError(
             f"it does not answer at {access.endpoint.base_url} "
             f"({access.redact(shortened(str(error) or type(error).__name__))})",
             where=where,
             remedy="Check the address under Settings, the network, and that the server runs.",
         ) from None
-    if reply.status_code in (401, 403):
-        raise refused(access, reply.status_code)
-    if reply.status_code >= 500 or reply.status_code == 429:
+    if status in (401, 403):
+        raise refused(access, status)
+    if status >= 500 or status == 429:
         raise EndpointLostError(
-            f"it answers with status {reply.status_code}", where=where, remedy="Try again later."
+            f"it answers with status {status}", where=where, remedy="Try again later."
         )
     try:
-        return [_offer(one) for one in reply.json()["supported_models"] if one.get("model_name")]
-    except (ValueError, KeyError, TypeError, AttributeError):
+        return [_offer(one) for one in json.loads(text)["supported_models"] if one["model_name"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise EndpointError(
             f"what answers at {access.endpoint.base_url} is no training service of this kind "
-            f"(status {reply.status_code})",
+            f"(status {status})",
             where=where,
             remedy="Give the address up to, and without, /api/v1.",
         ) from None
+
+
+def _get(access: Access, timeout_s: float) -> tuple[int, bytes]:
+    """Return status and text, both of which have to be here in time."""
+    headers = {"X-API-Key": access.key} if access.key else {}
+    url, text, late_at = access.endpoint.base_url + PATH, b"", time.monotonic() + timeout_s
+    with httpx2.stream("GET", url, headers=headers, timeout=timeout_s) as reply:
+        for part in reply.iter_bytes():
+            text += part
+            if time.monotonic() > late_at or len(text) > LARGEST_BYTES:
+                raise httpx2.ReadTimeout("its answer is too slow or too long")
+        return reply.status_code, text
 
 
 def refused(access: Access, status: int) -> EndpointError:
@@ -84,7 +103,7 @@ def choose(offers: list[Offer], settings: Settings, base_model: str, where: str)
     for offer in offers:
         if offer.name.casefold() in wanted:
             return offer
-    known = ", ".join(offer.name for offer in offers[:20]) or "none"
+    known = ", ".join(shortened(offer.name) for offer in offers[:20]) or "none"
     raise EndpointError(
         f"it does not train {model.hub_id or model.name}",
         where=where,
@@ -108,6 +127,5 @@ def require_length(offer: Offer, tokens: int, where: str) -> None:
 
 def _offer(one: dict[str, Any]) -> Offer:
     length = one.get("max_context_length")
-    return Offer(
-        name=str(one["model_name"]), context_tokens=length if isinstance(length, int) else None
-    )
+    is_told = isinstance(length, int) and not isinstance(length, bool) and length > 0
+    return Offer(name=str(one["model_name"]), context_tokens=length if is_told else None)

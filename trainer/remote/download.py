@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
-from urllib.parse import urlsplit
 
 import httpx2
 
 from trainer.engine.adapter import CONFIG_FILE, WEIGHTS_FILE, read_adapter_tensors
-from trainer.errors import CheckpointError, EndpointLostError, NotFiniteError
+from trainer.errors import CheckpointError, EndpointError, EndpointLostError, NotFiniteError
 from trainer.remote.access import Access
+from trainer.remote.capabilities import UNREACHABLE
 
 LARGEST_BYTES = 64 * 10**9
 """No adapter is larger: an archive beyond that is none."""
@@ -44,18 +44,15 @@ def fetch_adapter(access: Access, url: str, folder: Path, *, base_name: str) -> 
 
     Raises:
         EndpointLostError: if it cannot be downloaded.
+        EndpointError: if that is refused.
         CheckpointError: if the archive holds no adapter.
         NotFiniteError: if a weight is NaN or Inf.
     """
     with tempfile.TemporaryFile() as archive:
         try:
             _download(access, url, archive)
-        except httpx2.HTTPError as error:
-            raise EndpointLostError(
-                f"the adapter cannot be downloaded ({type(error).__name__})",
-                where=access.endpoint.name,
-                remedy="Resume the run: it goes on from its last checkpoint.",
-            ) from None
+        except UNREACHABLE as error:
+            raise _not_downloaded(error, access.endpoint.name) from None
         archive.seek(0)
         _unpack(archive, folder, access.endpoint.name)
     tensors = read_adapter_tensors(folder)
@@ -68,11 +65,29 @@ def fetch_adapter(access: Access, url: str, folder: Path, *, base_name: str) -> 
     _complete_config(folder / CONFIG_FILE, tensors, base_name, access.endpoint.name)
 
 
+def _not_downloaded(error: Exception, where: str) -> EndpointError:
+    """Return the error in words; a storage that refuses will refuse again."""
+    remedy = "Resume the run: it goes on from its last checkpoint."
+    if not isinstance(error, httpx2.HTTPStatusError):
+        what = f"the adapter cannot be downloaded ({type(error).__name__})"
+        return EndpointLostError(what, where=where, remedy=remedy)
+    status = error.response.status_code
+    what = f"the adapter cannot be downloaded (status {status})"
+    kind = EndpointLostError if status >= 500 or status in (408, 429) else EndpointError
+    return kind(what, where=where, remedy=remedy)
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    """Return what belongs to one server: scheme, host and port."""
+    parts = httpx2.URL(url)
+    return parts.scheme, parts.host, parts.port
+
+
 def _download(access: Access, url: str, archive: IO[bytes]) -> None:
     """Write what an address, or one that it redirects to, hands out."""
     redirects = tries = 0
     while True:
-        own = urlsplit(url)[:2] == urlsplit(access.endpoint.base_url)[:2]
+        own = _origin(url) == _origin(access.endpoint.base_url)
         headers = {"X-API-Key": access.key} if own and access.key else {}
         with httpx2.stream("GET", url, headers=headers, timeout=120.0) as reply:
             if reply.has_redirect_location and redirects < MOST_REDIRECTS:

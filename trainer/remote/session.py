@@ -8,7 +8,7 @@ import httpx2
 
 from trainer.errors import EndpointError, EndpointLostError, TrainerError, shortened
 from trainer.remote.access import Access
-from trainer.remote.capabilities import refused
+from trainer.remote.capabilities import UNREACHABLE, refused
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -122,7 +122,7 @@ class Session:
     def _answers(self) -> bool:
         try:
             httpx2.get(f"{self._access.endpoint.base_url}/api/v1/healthz", timeout=5.0)
-        except httpx2.HTTPError:
+        except UNREACHABLE:
             return False
         return True
 
