@@ -9,9 +9,11 @@ from starlette.routing import Route
 from streamlit.starlette import App
 
 from app.gate import SIGN_IN_PATH, Gate, base_path, take_password
+from app.watch import watching
 
 app = App(
     "router.py",
     routes=[Route(f"{base_path()}{SIGN_IN_PATH}", take_password, methods=["POST"])],
     middleware=[Middleware(Gate)],
+    lifespan=watching,
 )

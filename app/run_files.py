@@ -22,6 +22,9 @@ from trainer.runs.folder import RunFolder, read_json
 
 LOG_LINES = 200
 
+UNREADABLE = (CheckpointError, AttributeError, KeyError, TypeError)
+"""What a file raises that is damaged, or was written by something else."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
@@ -70,19 +73,19 @@ def samples(run: Run) -> list[Sample]:
     if not path.exists():
         return []
     try:
-        entries = read_json(path)
-    except CheckpointError:
+        return [_sample(entry) for entry in read_json(path)]
+    except UNREADABLE:
         return []
-    return [
-        Sample(
-            prompt=tuple((message["role"], message["content"]) for message in entry["prompt"]),
-            before=entry["before"],
-            after=entry["after"],
-            held_out=entry.get("held_out", False),
-            tools=tuple(entry.get("tools", ())),
-        )
-        for entry in entries
-    ]
+
+
+def _sample(entry: dict[str, Any]) -> Sample:
+    return Sample(
+        prompt=tuple((message["role"], message["content"]) for message in entry["prompt"]),
+        before=entry["before"],
+        after=entry["after"],
+        held_out=entry.get("held_out", False),
+        tools=tuple(entry.get("tools", ())),
+    )
 
 
 def changes(run: Run) -> list[ReplyChange]:
@@ -92,7 +95,7 @@ def changes(run: Run) -> list[ReplyChange]:
         return []
     try:
         return [ReplyChange(**entry) for entry in read_json(path)]
-    except CheckpointError:
+    except UNREADABLE:
         return []
 
 

@@ -13,8 +13,8 @@ from trainer.engine.tensor_data import DType, TensorData
 from trainer.engine.types import INPUT_DTYPES, Datum, ModelInput
 from trainer.errors import BadDataError, NotFiniteError, shortened
 
-LARGEST = 1e30
-"""Beyond that fp32 comes to Inf as soon as anything is computed with a number."""
+LARGEST = 3.4e38
+"""Beyond that a number is Inf in fp32."""
 
 
 def check_datums(

@@ -69,6 +69,7 @@ class EncodedTextChunk:
     """A piece of a model input."""
 
     tokens: Sequence[int]
+    type: Literal["encoded_text"] = "encoded_text"
 
     @property
     def length(self) -> int:

@@ -11,7 +11,7 @@ from typing import IO
 import httpx2
 
 from trainer.engine.adapter import CONFIG_FILE, WEIGHTS_FILE, read_adapter_tensors
-from trainer.errors import CheckpointError, EndpointError, EndpointLostError, NotFiniteError
+from trainer.errors import CheckpointError, EndpointLostError, NotFiniteError
 from trainer.remote.access import Access
 from trainer.remote.capabilities import UNREACHABLE
 
@@ -44,7 +44,6 @@ def fetch_adapter(access: Access, url: str, folder: Path, *, base_name: str) -> 
 
     Raises:
         EndpointLostError: if it cannot be downloaded.
-        EndpointError: if that is refused.
         CheckpointError: if the archive holds no adapter.
         NotFiniteError: if a weight is NaN or Inf.
     """
@@ -52,7 +51,13 @@ def fetch_adapter(access: Access, url: str, folder: Path, *, base_name: str) -> 
         try:
             _download(access, url, archive)
         except UNREACHABLE as error:
-            raise _not_downloaded(error, access.endpoint.name) from None
+            status = isinstance(error, httpx2.HTTPStatusError) and error.response.status_code
+            raise EndpointLostError(
+                "the adapter cannot be downloaded "
+                f"({f'status {status}' if status else type(error).__name__})",
+                where=access.endpoint.name,
+                remedy="Resume the run: it goes on from its last checkpoint.",
+            ) from None
         archive.seek(0)
         _unpack(archive, folder, access.endpoint.name)
     tensors = read_adapter_tensors(folder)
@@ -63,18 +68,6 @@ def fetch_adapter(access: Access, url: str, folder: Path, *, base_name: str) -> 
             remedy="Don't use it; lower the learning rate and train again.",
         )
     _complete_config(folder / CONFIG_FILE, tensors, base_name, access.endpoint.name)
-
-
-def _not_downloaded(error: Exception, where: str) -> EndpointError:
-    """Return the error in words; a storage that refuses will refuse again."""
-    remedy = "Resume the run: it goes on from its last checkpoint."
-    if not isinstance(error, httpx2.HTTPStatusError):
-        what = f"the adapter cannot be downloaded ({type(error).__name__})"
-        return EndpointLostError(what, where=where, remedy=remedy)
-    status = error.response.status_code
-    what = f"the adapter cannot be downloaded (status {status})"
-    kind = EndpointLostError if status >= 500 or status in (408, 429) else EndpointError
-    return kind(what, where=where, remedy=remedy)
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:

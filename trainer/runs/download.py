@@ -24,8 +24,9 @@ def zip_adapter(run_dir: Path) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(folder.adapter.rglob("*")):
             archive.write(file, file.relative_to(folder.adapter))
-        archive.write(folder.config, "everyturn_config.json")
-        archive.write(folder.summary, "everyturn_summary.json")
+        for file in (folder.config, folder.summary):
+            if file.exists():  # the adapter is whole without them
+                archive.write(file, f"everyturn_{file.name}")
     return buffer.getvalue()
 
 

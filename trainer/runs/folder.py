@@ -4,13 +4,15 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from trainer.errors import CheckpointError, FolderGoneError
+
+T = TypeVar("T")
 
 OLD_LOGS = 2
 """How many full log files stay beside the one that is being written."""
@@ -169,6 +171,23 @@ def write_text(path: Path, text: str) -> None:
     temporary.replace(path)
 
 
+def read_lines(path: Path, build: Callable[..., T]) -> list[T]:
+    """Return what the lines of a file say, each a JSON object that `build` takes as keywords.
+
+    A line that a crash cut short, or that another program damaged, is left out; so is a file that
+    is not there.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    found: list[T] = []
+    for line in lines:
+        with suppress(ValueError, TypeError, RecursionError):
+            found.append(build(**json.loads(line)))
+    return found
+
+
 def read_json(path: Path) -> Any:
     """Read a JSON file of a run.
 
@@ -177,7 +196,7 @@ def read_json(path: Path) -> Any:
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
             f"cannot read it ({error})", where=str(path), remedy="Start the run anew."
         ) from error

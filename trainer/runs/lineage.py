@@ -1,6 +1,5 @@
 """The chain of runs that started from each other, with the figures of each round. No torch."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,7 +8,7 @@ from db.engine import Database
 from db.errors import NotFoundError
 from db.records import Round, Run
 from trainer.runs.checkpoint import Judgement
-from trainer.runs.folder import RunFolder
+from trainer.runs.folder import RunFolder, read_lines
 
 
 def ancestors_of(database: Database, parent_id: int | None) -> tuple[Round, ...]:
@@ -62,10 +61,7 @@ def _round(database: Database, run: Run) -> Round:
 
 def judgements(folder: RunFolder) -> list[Judgement]:
     """Return what the held-out conversations said of each epoch so far; empty without any."""
-    if not folder.held_out.exists():
-        return []
-    lines = folder.held_out.read_text(encoding="utf-8").splitlines()
-    return [Judgement(**json.loads(line)) for line in lines]
+    return read_lines(folder.held_out, Judgement)
 
 
 def kept_signal(judged: Sequence[Judgement]) -> float | None:

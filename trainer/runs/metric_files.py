@@ -11,7 +11,7 @@ from typing import TypeVar
 from db import commands, queries
 from db.engine import Database
 from db.records import StepMetric, TurnMetric
-from trainer.runs.folder import RunFolder, write_text
+from trainer.runs.folder import RunFolder, read_lines, write_text
 
 Row = TypeVar("Row", TurnMetric, StepMetric)
 
@@ -30,21 +30,18 @@ def flush(path: Path) -> None:
 
 
 def rewind(path: Path, step: int) -> None:
-    """Drop the lines after an optimiser step, and a last line that a crash cut short."""
+    """Drop the lines after an optimiser step, and those that a crash or another program damaged."""
     if not path.exists():
         return
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
     kept = [line for line in lines if _step_of(line) <= step]
     if kept != lines:
         write_text(path, "".join(kept))
 
 
 def read_rows(path: Path, row_type: Callable[..., Row]) -> list[Row]:
-    """Return the rows of a file, without a last line that a crash cut short."""
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [row_type(**json.loads(line)) for line in lines if _step_of(line) < math.inf]
+    """Return the rows of a file, without lines that a crash or another program damaged."""
+    return [row for row in read_lines(path, row_type) if isinstance(row.step, int)]
 
 
 def restore_figures(database: Database, run_id: int, folder: RunFolder) -> int:
@@ -67,8 +64,8 @@ def restore_figures(database: Database, run_id: int, folder: RunFolder) -> int:
 
 
 def _step_of(line: str) -> float:
-    """Return the step of a line of metrics; infinite for one that a crash cut short."""
+    """Return the step of a line of metrics; infinite for one that cannot be read."""
     try:
         return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return math.inf

@@ -140,8 +140,8 @@ def _end(database: Database, run: Run, status: RunStatus, failure: Failure | Non
     )
     if not ended:
         return True
-    restore_figures(database, run.id, RunFolder(database.settings.run_dir(run.id)))
     tell_in_background(database, run.id)
+    restore_figures(database, run.id, RunFolder(database.settings.run_dir(run.id)))
     return True
 
 

@@ -204,7 +204,7 @@ def _carry_out(
     except Exception as error:  # noqa: BLE001 - the process edge: the failure is stored on the run
         with suppress(OSError):  # the log may be on the disk that is full
             traceback.print_exc(file=sys.stderr)
-        return RunStatus.FAILED, explain(error) if folder.path.is_dir() else FOLDER_GONE
+        return RunStatus.FAILED, explain(error) if folder.config.exists() else FOLDER_GONE
 
 
 def _claim(database: Database, run_id: int) -> None:
