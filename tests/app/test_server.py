@@ -13,10 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from db import commands
+from db import commands, queries
 from db.engine import open_database
 from db.enums import UserRole
 from db.settings import Settings
+from tests.db.building import queued_run
+from trainer.runs.process import own_mark
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_hashes")]
 
@@ -92,3 +94,19 @@ def test_beyond_this_machine_nothing_is_served_until_somebody_can_sign_in(
         open_database(settings), "ann", role=UserRole.ADMIN, password="correct horse battery"
     )
     assert status(url) == 200  # the page that asks who it is; no restart
+
+
+def test_a_dead_run_is_found_while_no_page_is_open(serve: Serve, settings: Settings) -> None:
+    serve()
+    database = open_database(settings)
+    run = queued_run(database)
+    commands.claim_next_run(database)
+    commands.record_process(
+        database, run.id, pid=os.getpid(), process_started_at=1.0, machine=own_mark().machine
+    )
+    commands.begin_run(database, run.id)
+    deadline = time.monotonic() + 60
+    while not queries.run(database, run.id).status.has_ended:
+        assert time.monotonic() < deadline, "nobody looked after the run"
+        time.sleep(0.2)
+    database.close()

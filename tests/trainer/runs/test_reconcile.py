@@ -16,7 +16,7 @@ import pytest
 from db import commands, queries
 from db.engine import Database
 from db.enums import ErrorKind, RunStatus, StopStage
-from db.records import Run
+from db.records import Run, TurnMetric
 from db.settings import Settings
 from tests.db.building import queued_run, step_metric, turn_metric
 from tests.live_runs import (
@@ -34,7 +34,7 @@ from trainer.runs import process
 from trainer.runs import reconcile as reconciling
 from trainer.runs.folder import RunFolder
 from trainer.runs.launch import request_stop, resume_run
-from trainer.runs.metric_files import append_rows
+from trainer.runs.metric_files import append_rows, read_rows, rewind
 from trainer.runs.process import own_mark
 from trainer.runs.reconcile import reconcile
 
@@ -215,6 +215,24 @@ def test_figures_that_only_the_files_of_a_dead_run_have_are_brought_in(
     reconcile(database)
     assert queries.turn_metrics(database, running.id) == rows
     assert queries.step_metrics(database, running.id) == [step_metric(step=0)]
+
+
+def test_lines_that_are_damaged_are_passed_over_and_the_rest_is_kept(
+    database: Database, running: Run
+) -> None:
+    folder = RunFolder(database.settings.run_dir(running.id))
+    folder.path.mkdir(parents=True)
+    rows = [turn_metric(step=step) for step in range(2)]
+    append_rows(folder.metrics, rows[:1])
+    with folder.metrics.open("ab") as file:
+        file.write(b'{"step": 1}\n[1]\nnull\n\xff\xfe garbage\n' + b"[" * 100_000 + b"\n")
+    append_rows(folder.metrics, rows[1:])
+    put_on(database, running, machine=running.machine, started_at=1.0)
+    reconcile(database)
+    assert queries.run(database, running.id).status is RunStatus.FAILED
+    assert queries.turn_metrics(database, running.id) == rows
+    rewind(folder.metrics, 0)
+    assert read_rows(folder.metrics, TurnMetric) == rows[:1]
 
 
 def test_twenty_runs_queued_and_cancelled_in_random_order_leave_a_true_queue(
