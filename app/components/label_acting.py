@@ -14,7 +14,7 @@ from app.components.label_scale import SCALES
 from db.errors import DataError, EveryTurnError
 
 HELP: state.Slot[bool] = state.Slot("label.help", bool)
-"""Whether the keys are to be shown on the next run of the page."""
+"""Whether the keys are shown: until somebody closes them, however often the page is redrawn."""
 
 
 @guarded

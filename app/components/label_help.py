@@ -4,6 +4,7 @@ import streamlit as st
 
 from app.components.key_names import printed
 from app.components.key_settings import ACTIONS
+from app.components.label_acting import HELP
 from app.components.label_scale import Scale
 from app.components.prose import render_prose
 from db.records import ProjectSettings, UserSettings
@@ -21,7 +22,7 @@ def render_guidelines(settings: ProjectSettings, scale: Scale) -> None:
     st.caption(scale.told)
 
 
-@st.dialog("Keys")
+@st.dialog("Keys", on_dismiss=HELP.clear)
 def show_help(settings: UserSettings, scale: Scale) -> None:
     """Show every key."""
     st.table(

@@ -99,8 +99,11 @@ class Board {
   // ------------------------------------------------------------------ keys
 
   onKey(event) {
-    if (event.isComposing || isAsleep(event.composedPath()[0])) {
-      if (event.key === "Escape") document.activeElement?.blur();
+    const target = event.composedPath()[0];
+    if (event.isComposing || isAsleep(target)) {
+      if (event.key !== "Escape") return;
+      document.activeElement?.blur(); // which stores what was typed; a number field's own Esc
+      if (target.matches?.("[type=number]")) event.stopImmediatePropagation(); // would drop it
       return;
     }
     if (this.noteText !== null) {

@@ -83,7 +83,6 @@ def _desk(user: User) -> None:
                 render_guidelines(project, scale)
         _foot(conversation, look, stance)
         if HELP.get():
-            HELP.clear()
             show_help(settings, scale)
 
 

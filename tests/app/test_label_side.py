@@ -14,6 +14,7 @@ from db.enums import ReviewState, ScoreScale
 from db.models import EventTable, now
 from db.records import User
 from tests.app.conftest import OpenPage, chat
+from tests.app.labelling import button
 from tests.app.shown import elements, texts, trees
 
 GUIDELINES = (
@@ -48,6 +49,17 @@ def test_without_guidelines_the_chat_has_the_page_to_itself_and_help_is_at_hand(
     assert not any(text.startswith("Score each reply") for text in texts(app))
     app.toggle(key="guidelines").set_value(True).run()
     assert any(text.startswith("Score each reply") for text in texts(app))
+
+
+def test_the_keys_stay_in_front_while_the_page_is_redrawn(
+    open_page: OpenPage, conversation_ids: list[int]
+) -> None:
+    app = open_page(routes.LABEL, conversation=conversation_ids[0])
+    assert not app.table
+    button(app, "Keys").click().run()
+    for _ in range(2):
+        assert "Show the keys" in app.table[0].value["What it does"].tolist()
+        app.run()
 
 
 def test_progress_is_that_of_the_conversation_and_of_the_queue(

@@ -174,12 +174,19 @@ def test_the_marked_turn_is_in_view_and_fields_put_keys_to_sleep(
         expect(below.get_by_role("textbox", name="Note")).to_be_in_viewport(timeout=WAIT_MS)
         until(page, lambda below=below: is_above_bar(page, below), True)
     page.get_by_role("spinbutton", name="Exact score").click()
-    page.keyboard.press("7")
+    page.keyboard.type("0.7")
     page.keyboard.press("Escape")
+    until(page, lambda: scores(database, [long]).count(0.7), 1)
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog").get_by_text("Done, and on to the next")).to_be_visible()
+    keys = page.get_by_role("dialog").get_by_text("Done, and on to the next")
+    expect(keys).to_be_visible(timeout=WAIT_MS)
     page.keyboard.press("5")
-    assert scores(database, [long]).count(0.5) == 0  # a dialog is in front of the turn
+    page.keyboard.press("Escape")
+    expect(keys).to_have_count(0, timeout=WAIT_MS)
+    press(page, "6")
+    until(page, lambda: scores(database, [long]).count(0.6), 1)
+    assert scores(database, [long]).count(0.5) == 0  # the dialog was in front of the turn
+    expect(keys).to_have_count(0)
 
 
 def test_a_window_that_is_looked_at_again_shows_what_another_one_did(
