@@ -8,11 +8,11 @@ import dataclasses
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, cast, get_type_hints
-from urllib.parse import urlsplit
 
 from db.enums import LabelAction
 from db.errors import DataError
 from db.records.settings import DEFAULT_KEYS, ProjectSettings, UserSettings
+from db.web_address import address_problem
 
 RANGES: Mapping[str, tuple[int, int]] = {"target_raters": (1, 100), "session_hours": (1, 24 * 30)}
 """The least and the greatest value of each whole number."""
@@ -101,15 +101,6 @@ def _problem(name: str, value: Any) -> str | None:
         return None if low <= value <= high else f"it must be from {low} to {high}"
     if isinstance(value, str) and len(value) > MAX_TEXT_CHARS:
         return f"it is longer than {MAX_TEXT_CHARS:,} characters"
-    return _url_problem(value) if name in ("webhook_url", "judge_url") else None
-
-
-def _url_problem(url: str) -> str | None:
-    if not url:
-        return None
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "it is not a web address"
-    whole = parts.scheme in ("http", "https") and parts.hostname and not set(url) & set(" \t\r\n")
-    return None if whole else "it must be a web address, such as https://example.com/hook"
+    if name in ("webhook_url", "judge_url") and value:
+        return address_problem(value, with_query=name == "webhook_url") or None
+    return None

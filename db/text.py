@@ -5,7 +5,14 @@ from typing import Any, cast
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
+MAX_NAME_CHARS = 100
+"""The longest name of a person, a run or a collection."""
+
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+_NOT_ON_A_LINE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+)
 
 
 def clean(text: str) -> str:
@@ -17,6 +24,11 @@ def clean(text: str) -> str:
     if text.isascii() and "\x00" not in text:  # known at once, and most text is
         return text
     return _UNSTORABLE.sub(REPLACEMENT, text)
+
+
+def one_line(text: str) -> str:
+    """Return `text` as a name: on one line, trimmed, and nothing in it that turns its direction."""
+    return " ".join(clean(_NOT_ON_A_LINE.sub(" ", text)).split())
 
 
 def clean_json(value: Any) -> Any:

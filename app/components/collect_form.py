@@ -14,6 +14,7 @@ from app.components.narrowing import choose_narrowing
 from db.enums import Partner
 from db.errors import EveryTurnError
 from db.records import CollectionPlan, Conversation
+from db.text import MAX_NAME_CHARS
 from trainer.collecting.life import LIMITS
 from trainer.collecting.prompts import UserTurns, from_conversations, from_file, from_lines
 
@@ -28,7 +29,6 @@ _TURNS = {
     UserTurns.FIRST: "The first user turn",
     UserTurns.EACH: "Each user turn",
 }
-_NAME_CHARS = 100
 
 
 class _Sampling(TypedDict):
@@ -74,7 +74,7 @@ def choose() -> Wanted | None:
     name = st.text_input(
         "Name",
         placeholder=_suggestion(prompts, model),
-        max_chars=_NAME_CHARS,
+        max_chars=MAX_NAME_CHARS,
         key="collect.name",
         help="What the list below calls it.",
     )

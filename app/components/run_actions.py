@@ -12,10 +12,10 @@ from app.components.queue_order import earlier_position, later_position
 from db import commands
 from db.enums import RunStatus, UserRole
 from db.records import Run
+from db.text import MAX_NAME_CHARS
 from trainer.runs.launch import request_stop, resume_run
 from trainer.runs.remove import remove_run
 
-NAME_CHARS = 100
 _NAME = "new_run_name"
 
 
@@ -103,7 +103,7 @@ def _move(run_id: int, position: int) -> None:
 
 @st.dialog("Rename the run")
 def _ask_name(run: Run) -> None:
-    name = st.text_input("Name", value=run.name, max_chars=NAME_CHARS, key=_NAME) or ""
+    name = st.text_input("Name", value=run.name, max_chars=MAX_NAME_CHARS, key=_NAME) or ""
     if st.button(
         "Rename",
         type="primary",

@@ -19,6 +19,7 @@ from app.launch_again import Again
 from app.token_counts import give_up_counting
 from db.errors import EveryTurnError
 from db.records import Conversation
+from db.text import MAX_NAME_CHARS
 from trainer.config import TrainConfig
 from trainer.errors import ConfigError
 from trainer.preview import preview
@@ -115,7 +116,7 @@ def _start(
     address.start_token()  # from the first look on, so that a copied tab has it too
     suggestion = f"{config.preset} on {counted(len(conversations), 'conversation')}"
     left, right = st.columns([3, 1], vertical_alignment="bottom")
-    typed = left.text_input("Name of the run", placeholder=suggestion, max_chars=100)
+    typed = left.text_input("Name of the run", placeholder=suggestion, max_chars=MAX_NAME_CHARS)
     clicked = right.button(
         "Start the run",
         type="primary",

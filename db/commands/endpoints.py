@@ -1,12 +1,12 @@
 """Naming and forgetting training services on other machines."""
 
 import re
-from urllib.parse import urlsplit
 
 from db.engine import Database
 from db.errors import DataError
 from db.models import EndpointTable
 from db.records import Endpoint
+from db.web_address import address_problem
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -52,7 +52,7 @@ def _check(endpoint: Endpoint) -> None:
             where="name",
             remedy="Give 1 to 40 letters, digits, spaces, dots, hyphens or underscores.",
         )
-    problem = _url_problem(endpoint.base_url)
+    problem = address_problem(endpoint.base_url)
     if problem:
         raise DataError(
             problem, where="address", remedy="Give it like https://cluster.example.com:8000."
@@ -63,17 +63,3 @@ def _check(endpoint: Endpoint) -> None:
             where="variable with the key",
             remedy="Give a name such as TINKER_API_KEY, never the key itself.",
         )
-
-
-def _url_problem(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        port_is_good = parts.port is None or parts.port > 0
-        (parts.hostname or "").encode("idna")  # a label that is empty or too long has no address
-    except ValueError:
-        return "it is not a web address"
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_good:
-        return "it is not a web address"
-    if parts.username or parts.password or parts.query or parts.fragment:
-        return "it must hold no name, password or query: an address is stored and shown"
-    return "it is not a web address" if " " in url or not url.isprintable() else ""

@@ -9,9 +9,7 @@ from db.errors import DataError, NotFoundError
 from db.models import SessionTable, UserTable
 from db.passwords import remove_password, set_password
 from db.records import User
-from db.text import clean
-
-MAX_NAME_CHARS = 100
+from db.text import MAX_NAME_CHARS, clean
 
 
 def admit_person(db: Database, name: str, *, role: UserRole, password: str | None) -> User:

@@ -8,10 +8,11 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.engine import Database
-from db.errors import ConflictError
+from db.errors import ConflictError, DataError
 from db.models import RunTable
 from db.queries.runs import run_not_found, run_record
 from db.records import Round, Run
+from db.text import MAX_NAME_CHARS, one_line
 
 
 def create_run(
@@ -31,7 +32,7 @@ def create_run(
 
     Args:
         db: The database.
-        name: What people call it.
+        name: What people call it; it is kept on one line.
         config: The frozen training configuration as JSON data.
         base_model: Name of the model it starts from.
         conversations: How many conversations it trains on.
@@ -42,7 +43,11 @@ def create_run(
         claimed_by: Names the process that is about to write the snapshot, so that others can tell
             when that process is gone before it did.
         ancestors: The rounds before it, oldest first; the last is the run that it starts from.
+
+    Raises:
+        DataError: if the name is empty or too long.
     """
+    name = _run_name(name)
     with db.session() as session:
         row = session.scalars(
             select(RunTable).where(RunTable.start_token == start_token)
@@ -81,8 +86,10 @@ def rename_run(db: Database, run_id: int, name: str) -> None:
     """Give a run another name.
 
     Raises:
+        DataError: if the name is empty or too long.
         NotFoundError: if the run does not exist (any more).
     """
+    name = _run_name(name)
     with db.session() as session:
         get_run(session, run_id).name = name
 
@@ -115,3 +122,14 @@ def get_run(session: Session, run_id: int) -> RunTable:
     if row is None:
         raise run_not_found(run_id)
     return row
+
+
+def _run_name(name: str) -> str:
+    line = one_line(name)
+    if not line or len(line) > MAX_NAME_CHARS:
+        raise DataError(
+            f"a run's name cannot have {len(line):,} characters",
+            where="name of the run",
+            remedy=f"Give 1 to {MAX_NAME_CHARS}.",
+        )
+    return line

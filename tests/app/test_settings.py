@@ -41,6 +41,16 @@ def test_a_wrong_value_is_explained_and_nothing_is_saved(
     assert queries.project_settings(database).blind is False
 
 
+def test_a_hook_with_a_password_in_its_address_is_not_stored(
+    open_page: OpenPage, database: Database
+) -> None:
+    app = open_page(routes.SETTINGS)
+    app.text_input(key="settings.project.webhook_url").set_value("https://me:secret@example.com")
+    app = button(app, "Save")
+    assert "no password" in app.error[0].value
+    assert queries.project_settings(database).webhook_url == ""
+
+
 def test_saving_keeps_what_another_admin_changed_meanwhile(
     open_page: OpenPage, database: Database
 ) -> None:

@@ -37,6 +37,18 @@ def test_two_clicks_on_start_make_one_run(database: Database) -> None:
     assert first.status is RunStatus.QUEUED
 
 
+def test_a_name_is_kept_on_one_line_and_refused_in_words(database: Database) -> None:
+    run = queued_run(database, " a\n\tb\u202e\u2028c\x00 \U0001f469\u200d\U0001f680 ")
+    assert run.name == "a b c \U0001f469\u200d\U0001f680"
+    commands.rename_run(database, run.id, "x" * 100)
+    for name in ("", " \u200e\n", "x" * 101):
+        with pytest.raises(DataError, match="Give 1 to 100"):
+            commands.rename_run(database, run.id, name)
+        with pytest.raises(DataError, match="Give 1 to 100"):
+            queued_run(database, name)
+    assert [run.name for run in queries.runs(database)] == ["x" * 100]
+
+
 def test_runs_start_first_come_first_served_and_one_at_a_time(database: Database) -> None:
     a, b, unready = (
         queued_run(database, "a"), queued_run(database, "b"), queued_run(database, "c", snapshot="")

@@ -56,11 +56,15 @@ def start_run(
     Raises:
         BadDataError: if the data cannot be trained on (see `trainer.preview`).
         ConfigError: if the adapter to start from does not fit (see `trainer.starting`).
+        DataError: if the name is empty or too long.
         ModelError: if there is no such base model.
+        NotFoundError: if the endpoint is not in the settings (any more).
         DiskFullError, TrainerError: if the run's folder cannot be written.
     """
     conversations = queries.conversations(database, list(conversation_ids))
     config = config.replace(base_model=find_model(database.settings, config.base_model).name)
+    if config.endpoint:
+        queries.endpoint(database, config.endpoint)  # none of that name is told before it starts
     refuse_waiting_key(database, config, endpoint_key)
     start = find_start(database.settings, config)
     config = settled(config, start)

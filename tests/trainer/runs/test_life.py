@@ -11,6 +11,7 @@ import pytest
 from db import commands, queries
 from db.engine import Database
 from db.enums import ArtifactKind, ErrorKind, Role, RunStatus
+from db.errors import NotFoundError
 from db.records import Conversation, Message
 from tests.db.building import queued_run
 from tests.live_runs import config_for, ended, has_steps, launch, wait_for
@@ -152,4 +153,12 @@ def test_data_without_signal_never_becomes_a_run(database: Database, tiny_llama:
     ids, _ = commands.add_conversations(database, [Conversation(messages=(message,))])
     with pytest.raises(BadDataError, match="No assistant turn has a score"):
         launch(database, ids, config_for(tiny_llama), "nothing")
+    assert queries.runs(database) == []
+
+
+def test_a_run_for_an_endpoint_that_nobody_named_never_becomes_one(
+    database: Database, conversation_ids: list[int], tiny_llama: Path
+) -> None:
+    with pytest.raises(NotFoundError, match="no endpoint called 'nowhere'"):
+        launch(database, conversation_ids, config_for(tiny_llama, endpoint="nowhere"), "lost")
     assert queries.runs(database) == []
