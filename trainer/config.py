@@ -75,7 +75,7 @@ class TrainConfig:
         Rendering.TEMPLATE,
         "Rendering",
         "template: each turn as the model's chat template shows it. plain: texts joined by a "
-        "space, as in the seed recipe.",
+        "space, as in the published recipe.",
     )
     max_context_tokens: int = setting(
         1024,
@@ -170,7 +170,7 @@ class TrainConfig:
     old_logprobs: OldLogprobs = setting(
         OldLogprobs.STORED_OR_RECOMPUTED,
         "Old log-probabilities",
-        "constant: -0.5 for every token, as in the seed recipe. stored_or_recomputed: those of "
+        "constant: -0.5 for every token, as in the published recipe. stored_or_recomputed: those of "
         "the policy that sampled the reply, else of the model as the run starts.",
     )
     loss_scale: LossScale = setting(

@@ -5,7 +5,7 @@ from typing import Any
 from trainer.choices import CreditMode, Guard, LossScale, OldLogprobs, Preset, Rendering
 
 RECIPE_OLD_LOGPROB = -0.5
-"""The constant that the seed recipe takes for every old log-probability, in nats."""
+"""The constant that the published recipe takes for every old log-probability, in nats."""
 
 RECIPE_SETTINGS: dict[str, Any] = {
     "rendering": Rendering.PLAIN,
@@ -23,7 +23,7 @@ RECIPE_SETTINGS: dict[str, Any] = {
     "grad_clip_norm": 0.0,
     "max_kl": 0.0,
 }
-"""What the seed recipe does differently from `standard`."""
+"""What the published recipe does differently from `standard`."""
 
 
 def preset_settings(preset: object) -> dict[str, Any]:

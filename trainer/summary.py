@@ -75,8 +75,8 @@ def read_metrics(folder: RunFolder) -> list[dict[str, Any]]:
 def epoch_means(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return one object an epoch.
 
-    `loss_mean` is the mean over turns of their mean token loss, the figure the seed prints; the
-    others are means over response tokens.
+    `loss_mean` is the mean over turns of their mean token loss, the figure the published recipe
+    prints; the others are means over response tokens.
     """
     epochs: dict[int, list[dict[str, Any]]] = {}
     for row in rows:

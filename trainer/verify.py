@@ -1,4 +1,4 @@
-"""The seed's verified run, held against its published figures and against a plain pass a turn."""
+"""The published recipe's run, held against its figures and against a plain pass a turn."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from trainer.errors import ModelError
 from trainer.models import load_base_model, pull
 from trainer.presets import RECIPE_OLD_LOGPROB
 
-SEED_MODEL = "Qwen/Qwen3-0.6B"
+RECIPE_MODEL = "Qwen/Qwen3-0.6B"
 
 TOLERANCE = 1e-4
 """Largest difference allowed between the engine and a plain pass a turn (fp32)."""
@@ -26,7 +26,7 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """One line of the seed's table, as printed there."""
+    """One line of the published table, as printed there."""
 
     tokens: int
     response_tokens: int
@@ -59,7 +59,7 @@ class VerifiedTurn:
         return max(abs(left - right) for left, right in pairs if left is not None)
 
     @property
-    def agrees_with_seed(self) -> bool:
+    def agrees_with_recipe(self) -> bool:
         """Whether the figures equal the published ones to the printed digits.
 
         Loss and ratio may differ by one more unit of the last digit: another machine's rounding.
@@ -67,12 +67,12 @@ class VerifiedTurn:
         if self.published is None:
             return True
         counts = (self.tokens, self.response_tokens)
-        seed = self.published
+        told = self.published
         return (
-            counts == (seed.tokens, seed.response_tokens)
-            and abs(self.engine.loss_mean - seed.loss_mean) <= 0.0015
-            and abs(self.engine.ratio_mean - seed.ratio_mean) <= 0.015
-            and abs(self.engine.clipfrac - seed.clipfrac) <= 0.005
+            counts == (told.tokens, told.response_tokens)
+            and abs(self.engine.loss_mean - told.loss_mean) <= 0.0015
+            and abs(self.engine.ratio_mean - told.ratio_mean) <= 0.015
+            and abs(self.engine.clipfrac - told.clipfrac) <= 0.005
         )
 
 
@@ -87,7 +87,7 @@ class VerifyReport:
     @property
     def passed(self) -> bool:
         """Whether everything that could be verified holds."""
-        return all(turn.difference <= TOLERANCE and turn.agrees_with_seed for turn in self.turns)
+        return all(turn.difference <= TOLERANCE and turn.agrees_with_recipe for turn in self.turns)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON data."""
@@ -100,23 +100,23 @@ class VerifyReport:
         }
 
     def to_text(self) -> str:
-        """Return the seed's table and the measured one, side by side."""
+        """Return the published table and the measured one, side by side."""
         lines = [
             *self.notes,
             "",
-            f"The recipe's first epoch: published on {SEED_MODEL}, measured on {self.model}",
+            f"The recipe's first epoch: published on {RECIPE_MODEL}, measured on {self.model}",
             "",
             "turn  tokens  response     loss:mean         ratio:mean        clipfrac     "
             "clip binds  engine − plain",
             "                   published  measured   publ.  measured   publ.  measured",
         ]
         for number, turn in enumerate(self.turns):
-            seed = PUBLISHED[number] if number < len(PUBLISHED) else None
+            told = PUBLISHED[number] if number < len(PUBLISHED) else None
             lines.append(
                 f"{number + 1:>4}  {turn.tokens:>6}  {turn.response_tokens:>8}  "
-                f"{_seed(seed and seed.loss_mean, 7, 3)}  {turn.engine.loss_mean:>+8.4f}  "
-                f"{_seed(seed and seed.ratio_mean, 6, 2)}  {turn.engine.ratio_mean:>8.4f}  "
-                f"{_seed(seed and seed.clipfrac, 6, 2)}  {turn.engine.clipfrac:>8.4f}  "
+                f"{_told(told and told.loss_mean, 7, 3)}  {turn.engine.loss_mean:>+8.4f}  "
+                f"{_told(told and told.ratio_mean, 6, 2)}  {turn.engine.ratio_mean:>8.4f}  "
+                f"{_told(told and told.clipfrac, 6, 2)}  {turn.engine.clipfrac:>8.4f}  "
                 f"{turn.engine.clipfrac_binding:>10.4f}  {turn.difference:>14.1e}"
             )
         largest = max(turn.difference for turn in self.turns)
@@ -133,23 +133,23 @@ class VerifyReport:
         compared = [turn for turn in self.turns if turn.published is not None]
         if not compared:
             return []
-        agrees = all(turn.agrees_with_seed for turn in compared)
+        agrees = all(turn.agrees_with_recipe for turn in compared)
         return [f"Published figures: {'equal' if agrees else 'NOT equal'} to the printed digits."]
 
 
 def verify(settings: Settings, model: str | None) -> VerifyReport:
-    """Run the recipe's first epoch on the seed's conversations, twice, and compare.
+    """Run the recipe's first epoch on the published conversations, twice, and compare.
 
     Args:
         settings: Where the models are.
-        model: The base model; None takes the seed's where it can be had, else the embedded one.
+        model: The base model; None takes the recipe's where it can be had, else the embedded one.
 
     Raises:
         ModelError: if `model` is given and cannot be had.
     """
     notes: list[str] = []
     if model is None:
-        model = _seed_model_or_embedded(settings, notes)
+        model = _recipe_model_or_embedded(settings, notes)
     config = TrainConfig.for_preset(Preset.RECIPE, base_model=model)
     client = ServiceClient(settings=settings).create_lora_training_client(
         model, rank=config.lora_rank, seed=config.seed, train_unembed=False, alpha=config.lora_alpha
@@ -168,14 +168,14 @@ def verify(settings: Settings, model: str | None) -> VerifyReport:
     output = client.forward_backward(datums, "ppo").result()
     base = load_base_model(settings, model, device=choose_device("cpu")).float()
     sequences = [turn.rendered.prompt_ids + turn.rendered.response_ids for turn in turns]
-    is_seed_model = find_model(settings, model).hub_id == SEED_MODEL
+    is_recipe_model = find_model(settings, model).hub_id == RECIPE_MODEL
     verified = [
         VerifiedTurn(
             tokens=datum.model_input.length,
             response_tokens=len(turn.rendered.response_ids),
             engine=turn_figures("ppo", datum, fields["logprobs"], LossConfig()),
             plain=turn_figures("ppo", datum, TensorData.from_torch(plain_T), LossConfig()),
-            published=PUBLISHED[i] if is_seed_model and i < len(PUBLISHED) else None,
+            published=PUBLISHED[i] if is_recipe_model and i < len(PUBLISHED) else None,
         )
         for i, (turn, datum, fields, plain_T) in enumerate(
             zip(
@@ -187,7 +187,7 @@ def verify(settings: Settings, model: str | None) -> VerifyReport:
             )
         )
     ]
-    if not is_seed_model:
+    if not is_recipe_model:
         notes.append(
             f"{model} has figures of its own; what is verified on it is that the engine equals "
             "one plain pass a turn."
@@ -195,14 +195,14 @@ def verify(settings: Settings, model: str | None) -> VerifyReport:
     return VerifyReport(model=model, turns=tuple(verified), notes=tuple(notes))
 
 
-def _seed_model_or_embedded(settings: Settings, notes: list[str]) -> str:
+def _recipe_model_or_embedded(settings: Settings, notes: list[str]) -> str:
     try:
-        pull(settings, SEED_MODEL)
+        pull(settings, RECIPE_MODEL)
     except ModelError as error:
         notes.append(f"The published figures cannot be checked here. {error}")
         return EMBEDDED_MODEL
-    return SEED_MODEL
+    return RECIPE_MODEL
 
 
-def _seed(value: float | None, width: int, digits: int) -> str:
+def _told(value: float | None, width: int, digits: int) -> str:
     return "–".rjust(width) if value is None else f"{value:>{width}.{digits}f}"

@@ -21,8 +21,8 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     preview.add_argument("--json", action="store_true", help="print one JSON object")
     preview.set_defaults(command=show_preview)
 
-    verify = commands.add_parser("verify", help="the seed's verified run beside its figures")
-    verify.add_argument("--model", help="base model (default: the seed's, else the embedded one)")
+    verify = commands.add_parser("verify", help="the published recipe's run beside its figures")
+    verify.add_argument("--model", help="base model (default: the recipe's, else the embedded one)")
     verify.add_argument("--json", action="store_true", help="print one JSON object")
     verify.set_defaults(command=verify_engine)
 
@@ -67,7 +67,7 @@ def _read_machine(config: TrainConfig) -> Machine:
 
 
 def verify_engine(options: argparse.Namespace) -> int:
-    """Hold the engine against the seed's figures and against a plain pass a turn."""
+    """Hold the engine against the published figures and against a plain pass a turn."""
     from trainer.verify import verify
 
     report = verify(read_settings(), options.model)

@@ -66,9 +66,9 @@ def assign_credit(
 ) -> list[list[TurnCredit]]:
     """Return the credit of every turn of every conversation.
 
-    Modes: `recipe` (reward minus the conversation's own mean, as the seed has it), `immediate`
-    (the reward alone), `return_to_go` (G_t), `outcome` (the conversation's undiscounted total, for
-    each of its turns). All but `recipe` subtract a leave-one-out baseline over other
+    Modes: `recipe` (reward minus the conversation's own mean, as the published recipe has it),
+    `immediate` (the reward alone), `return_to_go` (G_t), `outcome` (the conversation's undiscounted
+    total, for each of its turns). All but `recipe` subtract a leave-one-out baseline over other
     conversations: those of the same group if there are any, else those that have this turn index
     if there are `MIN_OTHERS`, else all turns of all others.
 
