@@ -243,7 +243,11 @@ def _storage_errors() -> Generator[None]:
     except IntegrityError:
         raise
     except (OverflowError, DataError) as error:  # an id from an address bar, too large for a column
-        raise NotFoundError("there is no row with such a number", where="database") from error
+        raise NotFoundError(
+            "there is no row with such a number",
+            where="database",
+            remedy="Take a number that a page or a list shows.",
+        ) from error
     except (DBAPIError, TimeoutError) as error:
         reason = error.orig if isinstance(error, DBAPIError) else "too many people at once"
         raise StorageError(

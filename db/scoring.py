@@ -13,10 +13,11 @@ def score_problem(value: object) -> str | None:
     """Return in words why `value` is no score, None if it is one."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f"{_shorten(value)} is not a number"
-    if not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         return f"{value} is not a finite number"
     if not SCORE_MIN <= value <= SCORE_MAX:
-        return f"{value:g} is outside the range from {SCORE_MIN:g} to {SCORE_MAX:g}"
+        told = f"{value:g}" if abs(value) < 10**40 else "a number this large"
+        return f"{told} is outside the range from {SCORE_MIN:g} to {SCORE_MAX:g}"
     return None
 
 

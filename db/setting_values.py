@@ -5,6 +5,7 @@ does not know counts as not set, rather than keeping everybody out.
 """
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, cast, get_type_hints
@@ -18,6 +19,15 @@ RANGES: Mapping[str, tuple[int, int]] = {"target_raters": (1, 100), "session_hou
 """The least and the greatest value of each whole number."""
 
 MAX_TEXT_CHARS = 50_000
+
+SCORE_KEYS = frozenset("0123456789A*+-=")
+"""The keys that give or change a score, on one scale or another; no other action may have them."""
+
+_KEY = re.compile(
+    r"(Ctrl\+)?(Alt\+)?(Shift\+)?([A-Z]|Enter|Arrow(Up|Down|Left|Right)|Page(Up|Down)|Home|End)"
+    r"|(Ctrl\+|Alt\+)?[!-/:-@\[-`{-~]"
+)
+"""A key by the name that the browser's event gives it, as `label_keys.js` puts it together."""
 
 _TYPES = get_type_hints(ProjectSettings)
 
@@ -60,9 +70,11 @@ def keys_to_json(keys: Mapping[LabelAction, str]) -> dict[str, Any]:
     """
     whole = {**DEFAULT_KEYS, **keys}
     for action, key in whole.items():
-        if not key.strip() or (len(key) == 1 and key.isdigit()):
+        if not _may_act(key):
             raise DataError(
-                "a digit gives a score" if key.strip() else "there is no key",
+                f"{key[:40]} gives or changes a score"
+                if key in SCORE_KEYS
+                else "there is no such key",
                 where=f"the key for {action.value.replace('_', ' ')}",
                 remedy="Choose another key.",
             )
@@ -81,11 +93,16 @@ def user_from_json(content: Mapping[str, Any]) -> UserSettings:
     """Return the settings that a stored object holds; what is missing or unknown is the default."""
     stored = content.get("keys")
     changed = cast("dict[str, Any]", stored) if isinstance(stored, dict) else {}
+    keys = {action: str(changed.get(action.value, "")) for action in LabelAction}
     return UserSettings(
         keys={
-            action: str(changed.get(action.value, DEFAULT_KEYS[action])) for action in LabelAction
+            action: key if _may_act(key) else DEFAULT_KEYS[action] for action, key in keys.items()
         }
     )
+
+
+def _may_act(key: str) -> bool:
+    return _KEY.fullmatch(key) is not None and key not in SCORE_KEYS
 
 
 def _problem(name: str, value: Any) -> str | None:

@@ -8,6 +8,7 @@ from app.chat_models import base_title, lane_title
 from app.chat_server import Phase
 from app.chat_tree import Chat, Turn
 from app.components.chat_actions import stop
+from app.components.errors import fragment
 from app.components.format import plain
 from app.components.prose import render_prose
 from app.components.run_status import duration, time_left_s
@@ -21,7 +22,7 @@ LETTERS = "ABCD"
 
 def render_live(chat: Chat, turn: Turn) -> None:
     """Show a turn's replies as they grow; the whole page is drawn anew once they are there."""
-    st.fragment(_live, run_every=REFRESH_S)(chat.id, turn)
+    fragment(REFRESH_S)(_live)(chat.id, turn)
 
 
 def column_title(turn: Turn, lane: str) -> str:

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app import address, data, routes
-from app.components.errors import guarded
+from app.components.errors import fragment, guarded
 from app.components.format import ago, counted, plain
 from db import commands
 from db.enums import CollectionState, Partner
@@ -59,7 +59,7 @@ def collection_facts(collection: Collection) -> str:
     return " · ".join(told)
 
 
-@st.fragment(run_every=EVERY_S)
+@fragment(EVERY_S)
 def _follow(collection_id: int) -> None:
     collection = data.collection(collection_id)
     if collection.state is not CollectionState.COLLECTING:

@@ -30,6 +30,29 @@ def shown() -> Iterator[None]:
         show_error(error)
 
 
+def fragment(
+    run_every: float | str | None = None,
+) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Make a part of a page that is redrawn by itself; it shows an EveryTurnError in its place.
+
+    Only the page as a whole is drawn within the router's `shown`: a session that has ended, or a
+    row that somebody has deleted, would otherwise end a redraw with a traceback.
+
+    Args:
+        run_every: Seconds (or "5s") between redraws; None for none but those a widget asks for.
+    """
+
+    def made(draw: Callable[P, None]) -> Callable[P, None]:
+        @wraps(draw)
+        def drawn(*args: P.args, **kwargs: P.kwargs) -> None:
+            with shown():
+                draw(*args, **kwargs)
+
+        return st.fragment(drawn, run_every=run_every)
+
+    return made
+
+
 def guarded(action: Callable[P, None]) -> Callable[P, None]:
     """Wrap a widget's callback: its EveryTurnError is kept until `show_failure` shows it."""
 

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app import data, run_files
-from app.components.errors import guarded
+from app.components.errors import fragment, guarded
 from app.components.format import counted, plain
 from app.components.run_actions import may_act
 from app.components.transcript import render_tools
@@ -19,7 +19,7 @@ def render_samples(run: Run, samples: list[Sample]) -> None:
     """Show the judge's word, then every prompt with both answers: the held-out ones first."""
     judgements = run_files.judge(run)
     live = judgements is not None and judgements.is_under_way
-    st.fragment(_judge, run_every=EVERY_S if live else None)(run, live)
+    fragment(EVERY_S if live else None)(_judge)(run, live)
     verdicts = judgements.verdicts if judgements else ()
     for is_held_out, title, about in (
         (True, "Held-out prompts", "The same for every run, and never trained on."),

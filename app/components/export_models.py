@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app import data, state
-from app.components.errors import guarded
+from app.components.errors import fragment, guarded
 from app.components.format import plain
 from app.components.run_status import REFRESH_S
 from app.downloads import for_admins
@@ -60,7 +60,7 @@ def render_exports(run: Run) -> None:
     wanted = Export(RunFolder(data.settings().run_dir(run.id)), form, gguf_type)
     job = export_job(wanted)
     if job.state is JobState.UNDER_WAY:
-        st.fragment(_follow_export, run_every=REFRESH_S)(wanted)
+        fragment(REFRESH_S)(_follow_export)(wanted)
         st.button("Cancel", key="cancel_export", on_click=_cancel, args=(wanted,))
         return
     if job.state is JobState.DONE:
@@ -126,7 +126,7 @@ def _base_name(run: Run) -> str:
 def _push(wanted: Export) -> None:
     job = upload_job(wanted)
     if job.state is JobState.UNDER_WAY:
-        st.fragment(_follow_upload, run_every=REFRESH_S)(wanted)
+        fragment(REFRESH_S)(_follow_upload)(wanted)
         return
     if job.state is JobState.DONE:
         st.success(plain(job.message), icon=":material/cloud_done:")

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app import data, import_jobs
-from app.components.errors import guarded
+from app.components.errors import fragment, guarded
 from app.components.format import plain
 from db.enums import ImportState
 from db.records import Import
@@ -21,7 +21,7 @@ def render_progress(job: Import) -> None:
     st.button("Cancel", on_click=_cancel, args=(job.id,))
 
 
-@st.fragment(run_every=EVERY_S)
+@fragment(EVERY_S)
 def _follow(import_id: int, state: ImportState) -> None:
     job = data.import_(import_id)
     if job.state is not state:

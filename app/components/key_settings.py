@@ -9,6 +9,7 @@ from app.components.errors import guarded
 from db import commands
 from db.enums import LabelAction
 from db.records import DEFAULT_KEYS, User
+from db.setting_values import SCORE_KEYS
 
 ACTIONS: dict[LabelAction, str] = {
     LabelAction.PREVIOUS_TURN: "Previous turn",
@@ -26,12 +27,12 @@ ACTIONS: dict[LabelAction, str] = {
 
 _BARE = (
     *("ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "PageUp", "PageDown", "Home", "End"),
-    *("Enter", "?", "/", ".", ",", "-", "+"),
-    *string.ascii_uppercase,
+    *("Enter", "?", "/", ".", ","),
+    *sorted(set(string.ascii_uppercase) - SCORE_KEYS),
 )
 _COMBINED = ("Ctrl+Enter", "Shift+Enter", "Ctrl+ArrowLeft", "Ctrl+ArrowRight", "Ctrl+Z", "Ctrl+Y")
 CHOICES = (*_BARE, *_COMBINED, "Ctrl+Shift+Z")
-"""Keys that reach a page; digits are left out, since they give scores."""
+"""Keys that reach a page and give no score."""
 
 _KEY = "settings.key."
 
@@ -40,7 +41,7 @@ def render_keys(user: User) -> None:
     """Show the key of each action, and save them together."""
     keys = data.user_settings(user_id=user.id).keys
     st.caption(
-        "Keys of the label page, for you alone. Digits always give scores. While a text field has "
+        "Keys of the label page, for you alone. Digits, A, + and − always give or change scores. While a text field has "
         "the focus all keys are asleep."
     )
     with st.form("settings.keys", border=False):

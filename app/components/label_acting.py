@@ -28,17 +28,19 @@ def take_keys() -> None:
     """Do what the keys say that have arrived, in order; after a failure, none that followed."""
     log, keys = KEY_LOG.get(), arrived_keys()
     if not keys:
+        state.FAILURE.set(log.failure)  # told anew where a redraw comes for keys that were left out
         return
     desk = _desk()
     for number, action in keys:
         try:
             desk = perform(desk, action)
         except EveryTurnError as error:
-            log.applied = keys[-1][0]
+            failure = _with_rest(error, sum(later > number for later, _ in keys))
+            log.leave_out(keys[-1][0], failure)
             _show(desk)
-            state.FAILURE.set(_with_rest(error, sum(later > number for later, _ in keys)))
+            state.FAILURE.set(failure)
             return
-        log.applied = number
+        log.applied, log.failure = number, None
     _show(desk)
 
 

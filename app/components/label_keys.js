@@ -1,11 +1,15 @@
 // Listens to the whole page's keys while the label page is open, and hands them to the server.
 //
 // A key is kept in `pending` under a number of its own until the server says that it has been
-// applied (`data.applied`). So none is lost while the page is being redrawn, none is applied
-// twice however often the list is sent, and they are applied in the order they were pressed.
+// applied (`data.applied`). So none is lost while the page is being redrawn or the connection is
+// cut for a moment, none is applied twice however often the list is sent, and they are applied in
+// the order they were pressed. Where one is lost all the same, those behind it are, too: a score
+// never lands on the turn of another one. The line says so.
 
 const RESEND_MS = 1500;
-const SLOW_MS = 2500;
+const SLOW_MS = 2500; // after which a server that does not answer is told
+const WARNING_MS = 5000; // how long a warning stands at least, whatever is pressed
+const HANDED_ON_MS = 5000; // how long a board waits for the one that takes its place
 const ASLEEP =
   'input:not([type=button]):not([type=submit]), textarea, select, [contenteditable=""], ' +
   '[contenteditable=true], [role=textbox], [role=combobox], [role=slider], [role=listbox], ' +
@@ -36,9 +40,16 @@ class Board {
     this.session = null;
     this.data = null;
     this.connection = 0; // counts the times that the server was found again
+    this.cutAt = Date.now(); // since when it is gone, if it is
+    this.dropped = 0; // keys that were pressed while it was gone for long
     this.noteText = null; // what is typed for a note whose field is not there yet
+    this.noteEnds = false; // whether Esc or Enter has been pressed behind it
+    this.held = []; // what was pressed behind that
+    this.noteAt = 0;
     this.follows = true; // until somebody scrolls away from the marked turn
     this.warning = "";
+    this.warnedAt = 0;
+    this.pressedAt = 0;
     this.stop = new AbortController();
     const listen = { capture: true, signal: this.stop.signal };
     document.addEventListener("keydown", (event) => this.onKey(event), listen);
@@ -47,10 +58,11 @@ class Board {
       document.addEventListener(kind, () => queueMicrotask(() => this.tell()), listen);
     }
     for (const kind of ["online", "offline"]) {
-      window.addEventListener(kind, () => this.tell(), listen);
+      window.addEventListener(kind, () => this.onConnection(), listen);
     }
     window.addEventListener("focus", () => this.lookAgain(), { signal: this.stop.signal });
     this.app = document.querySelector('[data-testid="stApp"]');
+    this.wasThere = this.isConnected();
     this.watch = new MutationObserver(() => this.onConnection());
     this.watch.observe(this.app, { attributeFilter: ["data-test-connection-state"] });
     this.growth = new ResizeObserver(() => this.follow());
@@ -68,15 +80,29 @@ class Board {
     this.watch.disconnect();
     this.growth.disconnect();
     clearInterval(this.clock);
+    const { session, pending, lastNumber, connection } = this;
+    window.everyturnLeftKeys = { session, pending, lastNumber, connection, at: Date.now() };
+  }
+
+  // A redraw may take a board away and put up another one: what it had not handed over goes on.
+  adopt({ session }) {
+    const left = window.everyturnLeftKeys;
+    window.everyturnLeftKeys = null;
+    if (left?.session !== session || Date.now() - left.at > HANDED_ON_MS) return;
+    this.session = session;
+    this.pending = left.pending;
+    this.lastNumber = left.lastNumber;
+    this.connection = left.connection;
   }
 
   update({ data, setStateValue }) {
     const before = this.data;
     this.setStateValue = setStateValue;
     this.data = data;
+    if (this.session === null) this.adopt(data);
+    this.pending = this.pending.filter((key) => key.number > data.applied);
     if (this.session !== data.session) this.startAnew(before);
     this.lastNumber = Math.max(this.lastNumber, data.applied);
-    this.pending = this.pending.filter((key) => key.number > data.applied);
     if (before?.place !== data.place) this.follows = true;
     this.tell();
     this.follow();
@@ -84,12 +110,14 @@ class Board {
   }
 
   // Another server process: of keys that were on their way to the one before, it is not known
-  // whether they were applied; those pressed since it is there can only be meant for it.
+  // whether they were applied; those pressed since it is there can only be meant for it. Or a key
+  // could not be applied: those behind it were meant for the turns it would have led to.
   startAnew(before) {
-    const isSame = before?.place === this.data.place;
+    const { place, failed, texts } = this.data;
+    const isSame = before?.place === place && !failed;
     const sure = this.pending.filter((key) => isSame && key.connection === this.connection);
     const lost = this.pending.length - sure.length;
-    if (lost) this.warning = counted(this.data.texts.lost, lost);
+    if (lost) this.warn(counted(failed ? texts.left_out : texts.lost, lost));
     this.session = this.data.session;
     this.lastNumber = this.data.applied;
     this.pending = sure.map((key) => ({ ...key, number: (this.lastNumber += 1) }));
@@ -108,7 +136,8 @@ class Board {
     }
     if (this.noteText !== null) {
       event.preventDefault();
-      if (event.key === "Escape") this.noteText = null;
+      if (this.noteEnds) this.held.push(this.actionOf(event));
+      else if (event.key === "Escape" || event.key === "Enter") this.noteEnds = true;
       else if (event.key.length === 1) this.noteText += event.key;
       return;
     }
@@ -118,8 +147,11 @@ class Board {
     event.stopImmediatePropagation();
     if (event.repeat && (!action.startsWith("go:") || this.pending.length > 2)) return;
     if (action === "go:note") {
+      if (!this.data.note) return;
       this.noteText = "";
+      this.noteAt = Date.now();
       this.enterNote();
+      this.tell();
     } else {
       this.press(action);
     }
@@ -139,15 +171,16 @@ class Board {
   }
 
   press(action) {
-    if (!this.isConnected()) {
+    if (!this.takesKeys()) {
+      this.dropped += 1;
       this.tell();
       return;
     }
-    this.warning = "";
+    this.pressedAt = Date.now();
     this.lastNumber += 1;
     const { lastNumber: number, connection } = this;
-    this.pending.push({ number, action, connection, at: Date.now() });
-    this.send();
+    this.pending.push({ number, action, connection, at: this.pressedAt });
+    if (this.isConnected()) this.send();
   }
 
   send() {
@@ -158,6 +191,10 @@ class Board {
   resend() {
     const isBusy = this.app.dataset.testScriptState === "running";
     if (this.pending.length && this.isConnected() && !isBusy) this.send();
+    const isSeen = this.pressedAt > this.warnedAt && Date.now() - this.warnedAt > WARNING_MS;
+    if (isSeen) this.warning = "";
+    const waits = this.pending.length || isBusy || Date.now() - this.noteAt < SLOW_MS;
+    if (this.noteText !== null && !waits) this.endNote(); // the turn has gone, and its field
     this.tell();
   }
 
@@ -175,7 +212,17 @@ class Board {
     if (this.noteText === null || this.pending.length || !field) return;
     field.focus();
     if (this.noteText) document.execCommand("insertText", false, this.noteText);
+    if (this.noteEnds) field.blur();
+    this.endNote();
+  }
+
+  endNote() {
+    const held = this.held.filter((action) => action !== undefined);
     this.noteText = null;
+    this.noteEnds = false;
+    this.held = [];
+    for (const action of held) this.press(action);
+    this.tell();
   }
 
   // ------------------------------------------------------------------ what the line says
@@ -184,22 +231,41 @@ class Board {
     return this.app.dataset.testConnectionState === "CONNECTED" && navigator.onLine;
   }
 
+  // A cut that is over at once is none: its keys wait. What is pressed in a long one, unseen, is
+  // not taken, or it would all land much later.
+  takesKeys() {
+    return this.isConnected() || Date.now() - this.cutAt < SLOW_MS;
+  }
+
+  warn(text) {
+    this.warning = text;
+    this.warnedAt = Date.now();
+  }
+
   tell() {
-    const waits = this.pending.length && Date.now() - this.pending[0].at > SLOW_MS;
-    const isBad = !this.isConnected() || waits || this.warning !== "";
-    let text = isAsleep(document.activeElement) ? this.data.texts.asleep : this.data.texts.awake;
+    const { texts } = this.data;
+    const number = this.pending.length;
+    const waits = number && Date.now() - this.pending[0].at > SLOW_MS;
+    const isBad = !this.takesKeys() || waits || this.warning !== "";
+    const isTyping = this.noteText !== null || isAsleep(document.activeElement);
+    let text = isTyping ? texts.asleep : texts.awake;
     if (this.warning) text = this.warning;
-    if (waits) text = counted(this.data.texts.waiting, this.pending.length);
-    if (!this.isConnected()) text = this.data.texts.cut;
+    if (waits) text = counted(texts.waiting, number);
+    if (!this.takesKeys()) text = number ? counted(texts.cut_waiting, number) : texts.cut;
     if (this.line.textContent !== text) this.line.textContent = text;
     this.line.classList.toggle("bad", Boolean(isBad));
   }
 
   onConnection() {
     const isThere = this.isConnected();
-    if (isThere && !this.wasThere) this.connection += 1;
+    if (isThere && !this.wasThere) {
+      this.connection += 1;
+      if (this.dropped) this.warn(counted(this.data.texts.dropped, this.dropped));
+      this.dropped = 0;
+    }
+    if (!isThere && this.wasThere) this.cutAt = Date.now();
     this.wasThere = isThere;
-    this.tell();
+    if (this.data) this.tell();
   }
 
   // ------------------------------------------------------------------ the marked turn
@@ -222,7 +288,8 @@ class Board {
 }
 
 // The names a key may have in the map, best first: what it writes, else its place on the keyboard
-// (digits of keyboards that write them with Shift, letters of keyboards that write other scripts).
+// (letters of keyboards that write other scripts). In the row of digits the place comes first: on
+// keyboards that write digits with Shift, all ten give scores, whatever signs they write without.
 function keyNames(event) {
   const isPrintable = event.key.length === 1;
   const isLatin = /^[\x21-\x7e]$/.test(event.key);
@@ -233,7 +300,8 @@ function keyNames(event) {
   const shift = event.shiftKey && (!isPrintable || isLetter) ? "Shift+" : "";
   const names = [before + shift + key];
   if (place && !event.shiftKey && !/^[0-9]$/.test(event.key) && isPrintable) {
-    if (!isLatin || /^[0-9]$/.test(place)) names.push(before + place);
+    if (/^[0-9]$/.test(place)) names.unshift(before + place);
+    else if (!isLatin) names.push(before + place);
   }
   return names;
 }

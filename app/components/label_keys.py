@@ -17,6 +17,7 @@ from streamlit.components import v2
 from app import state
 from app.components.label_scale import Scale
 from db.enums import LabelAction
+from db.errors import EveryTurnError
 
 WIDGET = "label-keys"
 
@@ -45,6 +46,22 @@ _TEXTS = {
     },
     "cut": "No connection to the server: keys do nothing until it is back. Everything marked saved "
     "is stored.",
+    "cut_waiting": {
+        "one": "No connection to the server: 1 key waits for it, more of them do nothing until it is "
+        "back. Everything marked saved is stored.",
+        "other": "No connection to the server: {n} keys wait for it, more of them do nothing until it "
+        "is back. Everything marked saved is stored.",
+    },
+    "dropped": {
+        "one": "The key that was pressed without a connection did nothing: see which turn is marked.",
+        "other": "The {n} keys that were pressed without a connection did nothing: see which turn is "
+        "marked.",
+    },
+    "left_out": {
+        "one": "The key pressed after the one that failed was left out: see which turn is marked.",
+        "other": "The {n} keys pressed after the one that failed were left out: see which turn is "
+        "marked.",
+    },
     "lost": {
         "one": "The server started anew while the last key was on its way: see whether its turn is "
         "scored.",
@@ -71,10 +88,20 @@ class KeyLog:
     """Which keys of this session have been applied.
 
     It is changed in place, so that nothing comes between applying a key and noting it.
+
+    Attributes:
+        session: Keys that were pressed under another one are not taken.
+        applied: The number of the last key that was applied, or left out.
+        failure: Why the session was begun anew, until a key has been applied again.
     """
 
     session: str = field(default_factory=lambda: uuid4().hex)
     applied: int = 0
+    failure: EveryTurnError | None = None
+
+    def leave_out(self, number: int, failure: EveryTurnError) -> None:
+        """Take no key that was pressed before the browser knows that one of them failed."""
+        self.session, self.applied, self.failure = uuid4().hex, number, failure
 
 
 KEY_LOG: state.Slot[KeyLog] = state.Slot("label.key_log", KeyLog)
@@ -96,7 +123,7 @@ def hear_keys(
         scale: What digits give.
         place: Names the marked turn among all; another one is brought into view.
         focus: Key of its container.
-        note: Key of the container with the field for its note.
+        note: Key of the container with the field for its note; empty if there is none.
         on_keys: Called when keys have arrived; it takes them with `arrived_keys`.
     """
     log = KEY_LOG.get()
@@ -105,6 +132,7 @@ def hear_keys(
         data={
             "session": log.session,
             "applied": log.applied,
+            "failed": log.failure is not None,
             "keys": key_map(keys, scale),
             "place": place,
             "focus": focus,
@@ -116,7 +144,7 @@ def hear_keys(
 
 
 def key_map(keys: Mapping[LabelAction, str], scale: Scale) -> dict[str, str]:
-    """Return what each key does; a person's own key comes before one that gives a score."""
+    """Return what each key does; none has two meanings (`db.setting_values.SCORE_KEYS`)."""
     scores = {key: f"score:{value}" for key, value in scale.keys.items()}
     steps = {"+": "nudge:1", "=": "nudge:1", "-": "nudge:-1"} if scale.is_fine else {}
     return {**steps, **scores, **{keys[action]: does for action, does in ACTIONS.items()}}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app import data
+from app.components.errors import fragment
 from app.components.format import counted, plain
 from app.components.launch_where import show_sent
 from app.components.run_status import REFRESH_S, duration
@@ -125,9 +126,7 @@ def _show_work(job: CountJob | None, counts: TokenCounts | None, trouble: str) -
     elif job is None:
         st.caption("Token counts appear once the model is on this machine.")
     else:
-        st.fragment(_wait, run_every=REFRESH_S / 2)(
-            job, "Counting tokens… you can start without them."
-        )
+        fragment(REFRESH_S / 2)(_wait)(job, "Counting tokens… you can start without them.")
 
 
 def _show_cost(job: CountJob | None, cost: Estimate | None) -> None:
@@ -143,7 +142,7 @@ def _show_cost(job: CountJob | None, cost: Estimate | None) -> None:
     elif job is None:
         st.caption("Time and memory are estimated while no run is going on.")
     elif job.pending:
-        st.fragment(_wait, run_every=REFRESH_S / 2)(
+        fragment(REFRESH_S / 2)(_wait)(
             job, "Trying the model, to estimate time and memory… you can start without it."
         )
     else:

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app import data, routes, state
+from app.components.errors import fragment
 from app.components.format import ago, exact_time, plain, shortened
 from app.components.run_status import (
     REFRESH_S,
@@ -26,7 +27,7 @@ def render_news() -> None:
     """Show what the runs do; ask again by itself only while one is going on or waits."""
     state.ARRIVED_AT.get()  # from here on, ends are news
     alive = bool(data.runs_with_status(*_ALIVE))
-    st.fragment(_news, run_every=REFRESH_S if alive else None)(alive)
+    fragment(REFRESH_S if alive else None)(_news)(alive)
 
 
 def mark_seen(run: Run) -> None:

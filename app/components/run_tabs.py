@@ -10,6 +10,7 @@ import streamlit as st
 from app import auth, data, run_files
 from app.components.charts_data import data_chart
 from app.components.config_form import labelled
+from app.components.errors import fragment
 from app.components.evaluate_changes import render_changes
 from app.components.evaluate_samples import render_samples
 from app.components.export_models import render_exports
@@ -100,7 +101,7 @@ def _data(run: Run, config: TrainConfig) -> None:
 
 def _log(run: Run, config: TrainConfig) -> None:
     del config
-    st.fragment(_log_lines, run_every=None if run.status.has_ended else "5s")(run)
+    fragment(None if run.status.has_ended else "5s")(_log_lines)(run)
 
 
 def _log_lines(run: Run) -> None:

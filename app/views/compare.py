@@ -8,6 +8,7 @@ import streamlit as st
 from app import address, data, routes
 from app.comparison import ComparedRun, common_prompts, compared, differences, final_figures
 from app.components.charts_compare import compare_charts
+from app.components.errors import fragment
 from app.components.format import plain
 from app.components.run_charts import show_chart
 from app.components.run_status import REFRESH_S
@@ -33,7 +34,7 @@ def render() -> None:
         st.info("Choose two runs or more.", icon=":material/compare_arrows:")
         return
     live = any(not run.status.has_ended for run in chosen)
-    st.fragment(_comparison, run_every=2 * REFRESH_S if live else None)([run.id for run in chosen])
+    fragment(2 * REFRESH_S if live else None)(_comparison)([run.id for run in chosen])
 
 
 def _choose(runs: dict[int, Run]) -> list[Run]:

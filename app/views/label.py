@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app import auth, data, routes
-from app.components.errors import show_failure, shown
+from app.components.errors import fragment, show_error, show_failure
 from app.components.export_panel import render_export
 from app.components.key_names import with_action
 from app.components.label_acting import HELP, act, take_keys
@@ -22,6 +22,7 @@ from app.components.label_turns import NOTE_KEY, Look, render_turns, turn_key
 from app.components.layout import reading_page
 from app.components.notice import show_notice
 from db.enums import LabelAction, ReviewState
+from db.errors import NotFoundError
 from db.records import Conversation, ProjectSettings, User, UserSettings
 
 PAGE_WIDTH = 1280
@@ -45,12 +46,12 @@ def render() -> None:
     _desk(user)
 
 
-@st.fragment
+@fragment()
 def _desk(user: User) -> None:
     """Draw the queue and the conversation; a score redraws this part of the page alone."""
     project, settings = data.project_settings(), data.user_settings(user_id=user.id)
     scale = SCALES[project.scale]
-    with shown(), reading_page(PAGE_WIDTH):
+    with reading_page(PAGE_WIDTH):
         with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
             filter = choose_filter(user, project)
             queue = open_queue(filter, user.id)
@@ -66,7 +67,13 @@ def _desk(user: User) -> None:
             return
         go_to(here)
         conversation_id = here.conversation_id
-        conversation = data.conversation(conversation_id)
+        try:
+            conversation = data.conversation(conversation_id)
+        except NotFoundError as error:
+            show_error(error)
+            with st.bottom:  # the way to the other conversations
+                _keyboard(f"{conversation_id}", "", settings, scale)
+            return
         keep_shown(conversation)
         if project.blind:
             conversation = seen_by(conversation, user.name)
@@ -137,13 +144,12 @@ def _foot(conversation: Conversation, look: Look, stance: ReviewState) -> None:
     with st.bottom, reading_page(PAGE_WIDTH):
         render_bar(conversation, look.user, look.scale, look.settings, stance)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            hear_keys(
-                keys=look.settings.keys,
-                scale=look.scale,
-                place=f"{conversation.id}.{look.focus}",
-                focus=turn_key(look.focus),
-                note=NOTE_KEY,
-                on_keys=take_keys,
+            has_turns = bool(conversation.assistant_messages)
+            _keyboard(
+                f"{conversation.id}.{look.focus}",
+                turn_key(look.focus) if has_turns else "",
+                look.settings,
+                look.scale,
             )
             st.button("Next unscored", type="tertiary", on_click=act, args=("go:unscored",))
             st.button(
@@ -152,6 +158,17 @@ def _foot(conversation: Conversation, look: Look, stance: ReviewState) -> None:
                 on_click=act,
                 args=("help",),
             )
+
+
+def _keyboard(place: str, focus: str, settings: UserSettings, scale: Scale) -> None:
+    hear_keys(
+        keys=settings.keys,
+        scale=scale,
+        place=place,
+        focus=focus,
+        note=NOTE_KEY if focus else "",
+        on_keys=take_keys,
+    )
 
 
 if __name__ == "__main__":

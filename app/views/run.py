@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app import address, data, routes, run_files
-from app.components.errors import show_error, show_failure
+from app.components.errors import fragment, show_error, show_failure
 from app.components.held_out import held_out_line
 from app.components.run_charts import run_charts
 from app.components.run_header import render_facts, render_progress, render_title
@@ -40,7 +40,7 @@ def render() -> None:
     offer_next_round(run)
     render_lineage(run)
     live = not run.status.has_ended
-    st.fragment(_live, run_every=REFRESH_S if live else None)(run, config)
+    fragment(REFRESH_S if live else None)(_live)(run, config)
     run_tabs(run, config)
 
 

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app import data, routes
-from app.components.errors import show_failure
+from app.components.errors import fragment, show_failure
 from app.components.format import ago, counted, exact_time, plain, shortened
 from app.components.run_actions import may_act, run_menu, waiting_actions
 from app.components.run_status import (
@@ -74,7 +74,7 @@ def _row(run: Run) -> None:
             if run.status.has_ended:
                 _figures(run)
             else:
-                st.fragment(_live_figures, run_every=REFRESH_S)(run)
+                fragment(REFRESH_S)(_live_figures)(run)
         run_menu(run)
 
 

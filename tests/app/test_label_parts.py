@@ -3,12 +3,15 @@
 import pytest
 
 from app.components.key_names import labelled, printed
+from app.components.key_settings import CHOICES
 from app.components.label_blind import seen_by
 from app.components.label_keys import ACTIONS, KeyLog, key_map, unapplied
 from app.components.label_scale import SCALES, nudged, short
 from app.components.prose import parsed
 from db.enums import LabelAction, ScoreScale
+from db.errors import DataError
 from db.records import DEFAULT_KEYS, SCORE_MAX, SCORE_MIN
+from db.setting_values import SCORE_KEYS
 from tests.app.conftest import chat
 
 LOG = KeyLog(session="s", applied=2)
@@ -66,12 +69,20 @@ def test_digits_mean_what_the_scale_says() -> None:
     assert (signed["1"], signed["5"], signed["0"], signed["9"]) == (-1.0, 0.0, 0.0, 1.0)
 
 
-def test_a_persons_own_key_comes_before_one_that_gives_a_score() -> None:
-    scale = SCALES[ScoreScale.UNIT]
-    assert key_map(DEFAULT_KEYS, scale)["A"] == "score:1.0"
-    mine = {**DEFAULT_KEYS, LabelAction.SKIP: "A"}
-    assert key_map(mine, scale)["A"] == "skip"
-    assert set(ACTIONS.values()) <= set(key_map(mine, scale).values())
+@pytest.mark.parametrize("kind", list(ScoreScale))
+def test_no_persons_own_key_is_one_that_gives_a_score(kind: ScoreScale) -> None:
+    scoring = key_map(dict.fromkeys(LabelAction, ""), SCALES[kind])
+    assert set(scoring) - {""} <= SCORE_KEYS
+    assert not SCORE_KEYS & set(CHOICES)
+    assert set(ACTIONS.values()) <= set(key_map(DEFAULT_KEYS, SCALES[kind]).values())
+    assert set(DEFAULT_KEYS.values()) <= set(CHOICES)
+
+
+def test_keys_pressed_before_a_failure_was_known_are_not_taken() -> None:
+    log = KeyLog(session="s", applied=2)
+    log.leave_out(4, DataError("no"))
+    assert unapplied(sent(key(5), key(6)), log) == []
+    assert unapplied(sent(key(4), key(5), session=log.session), log) == [(5, "undo")]
 
 
 def test_a_score_is_nudged_in_whole_steps_and_never_off_the_scale() -> None:

@@ -224,20 +224,68 @@ def test_hostile_text_is_only_ever_text(
     assert [url for url in elsewhere if not url.startswith(app_server.url)] == []
 
 
+def test_a_key_that_fails_takes_those_behind_it_along_and_the_others_stay_alive(
+    app_server: AppServer, page: Page, database: Database
+) -> None:
+    gone, silent, last = commands.add_conversations(
+        database,
+        [
+            talk("gone", 8),
+            Conversation(messages=(Message(role=Role.USER, content="nobody answers"),)),
+            talk("last", 2),
+        ],
+    )[0]
+    open_label(page, app_server, gone)
+    commands.delete_conversations(database, [gone])
+    press(page, "1 2 3 4 5")
+    expect(page.get_by_text(f"There is no conversation {gone}").first).to_be_visible(
+        timeout=WAIT_MS
+    )
+    expect(page.get_by_text("Keys are a").or_(page.get_by_text("left out"))).to_be_visible()
+
+    press(page, "ArrowRight 6")
+    until(page, lambda: scores(database, [last]), [0.6, None])
+
+    # Where nothing can be scored, there is no note to write, and keys lead on.
+    page.goto(f"{app_server.url}/label?conversation={silent}")
+    expect(page.get_by_text("Keys are awake")).to_be_visible(timeout=WAIT_MS)
+    press(page, "n 5 ArrowRight")
+    until(page, lambda: f"conversation={last}" in page.url, True)
+    press(page, "8")
+    until(page, lambda: scores(database, [last]), [0.6, 0.8])
+
+
+def test_each_digit_of_a_keyboard_that_writes_them_with_shift_gives_its_score(
+    app_server: AppServer, page: Page, database: Database
+) -> None:
+    (id,) = add(database, 1, 10)
+    open_label(page, app_server, id)
+    session = page.context.new_cdp_session(page)
+    for digit, sign in enumerate("à&é\"'(-è_ç"):
+        key = {"key": sign, "code": f"Digit{digit}", "text": sign}
+        for kind in ("keyDown", "keyUp"):
+            session.send("Input.dispatchKeyEvent", {"type": kind, **key})
+    until(page, lambda: scores(database, [id]), [digit / 10 for digit in range(10)])
+
+
 def test_a_cut_connection_is_told_and_nothing_saved_is_missing(
     app_server: AppServer, page: Page, database: Database
 ) -> None:
     (id,) = add(database, 1, 8)
     open_label(page, app_server, id)
 
-    # The browser loses its network.
+    # The browser loses its network for a moment: the key waits for it.
+    page.context.set_offline(True)
     page.keyboard.press("1")
-    expect(page.get_by_text("saved", exact=False).first).to_be_visible(timeout=WAIT_MS)
+    page.context.set_offline(False)
+    expect(page.get_by_text("0.10 saved")).to_be_visible(timeout=WAIT_MS)
+
+    # It loses it for longer: keys do nothing, and that is told as long as it may go unseen.
     page.context.set_offline(True)
     expect(page.get_by_text("No connection to the server")).to_be_visible(timeout=WAIT_MS)
-    page.keyboard.press("9")
+    press(page, "9 9")
     page.context.set_offline(False)
-    expect(page.get_by_text("Keys are awake")).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_text("The 2 keys that were pressed without")).to_be_visible(timeout=WAIT_MS)
 
     # The server does not answer: the key waits, the page says so, and it counts once.
     app_server.freeze()

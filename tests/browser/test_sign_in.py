@@ -115,10 +115,17 @@ def test_a_score_shown_as_saved_and_a_sign_in_outlive_the_web_process(
     page.goto(address)
     expect(page.get_by_text("0.80 saved").first).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_text("bob").first).to_be_visible(timeout=WAIT_MS)
-    page.get_by_role("button", name="Sign out").click()
-    expect(page.get_by_label("Password")).to_be_visible(timeout=WAIT_MS)
+
+    other = page.context.new_page()  # the session ends in one window while another one labels
+    other.goto(site.server.url)
+    other.get_by_role("button", name="Sign out").click()
+    expect(other.get_by_label("Password")).to_be_visible(timeout=WAIT_MS)
+    page.keyboard.press("9")
+    expect(page.get_by_text("Nobody is signed in").first).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_text("encountered an error")).to_have_count(0)
     page.goto(address)
     expect(page.get_by_label("Password")).to_be_visible(timeout=WAIT_MS)
+    assert len(queries.score_events(site.database)) == 1
 
 
 def _sign_in(page: Page, password: str) -> None:

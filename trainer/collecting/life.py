@@ -194,8 +194,9 @@ def _check_adapter(database: Database, plan: CollectionPlan, run_id: int) -> Non
 
 def _spawn(database: Database, collection_id: int) -> None:
     log = folder_of(database.settings, collection_id) / "collect.log"
+    command = ["trainer", "collect", str(collection_id), "--spawned"]
     try:
-        mark = start_detached(database.settings, ["trainer", "collect", str(collection_id)], log)
+        mark = start_detached(database.settings, command, log)
     except OSError as error:
         text = f"The process could not be started ({error.strerror})."
         commands.end_collection(database, collection_id, CollectionState.FAILED, error_text=text)

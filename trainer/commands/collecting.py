@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from db import queries
+from db.commands import go_on_collecting
 from db.engine import open_database
 from db.enums import CollectionState, Partner
 from db.errors import DataError
@@ -19,6 +20,8 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the subcommand."""
     collect = commands.add_parser("collect", help="sample replies in the background, to be scored")
     collect.add_argument("id", type=int, nargs="?", help="go on with this collection")
+    # The process of one that somebody cancels just now must not take it up again.
+    collect.add_argument("--spawned", action="store_true", help=argparse.SUPPRESS)
     collect.add_argument(
         "--openings", type=Path, metavar="FILE", help="what users say first: one a line, or a file"
     )
@@ -54,6 +57,8 @@ def collect_replies(options: argparse.Namespace) -> int:
     if (options.id is None) == (options.openings is None):
         return fail("Give either the number of a collection or --openings FILE.")
     collection_id = options.id if options.id is not None else _begin(options)
+    if options.id is not None and not options.spawned:
+        go_on_collecting(database, collection_id)
     with taken(database, collection_id) as collection:
         if wait_for_device(database, collection, say):
             from trainer.collecting.worker import carry_out  # torch, only once it may be used

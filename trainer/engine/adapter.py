@@ -1,7 +1,6 @@
 """The LoRA adapter of a model: attach it, write it as a plain PEFT folder, read it back."""
 
 import copy
-import json
 import re
 import warnings
 from dataclasses import asdict, dataclass
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from trainer.adapter_config import CONFIG_FILE, WEIGHTS_FILE
+from trainer.adapter_config import WEIGHTS_FILE, read_adapter_config
 from trainer.engine.lora import LoraLinear
 from trainer.errors import CheckpointError, ConfigError, shortened
 
@@ -182,20 +181,21 @@ def read_adapter_shape(folder: Path) -> AdapterShape:
         CheckpointError: if the folder holds no LoRA adapter.
     """
     try:
-        config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
-        return AdapterShape(
-            base_name=config["base_model_name_or_path"],
-            rank=config["r"],
-            alpha=float(config["lora_alpha"]),
-            attention=any(is_attention(key) for key in read_adapter_tensors(folder)),
-            other=any(not is_attention(key) for key in read_adapter_tensors(folder)),
-        )
-    except (OSError, ValueError, KeyError) as error:
+        config = read_adapter_config(folder)
+    except CheckpointError as error:
         raise CheckpointError(
-            f"{CONFIG_FILE} cannot be read ({error})",
+            error.what,
             where=str(folder),
             remedy="Name a folder that holds a LoRA adapter in PEFT's format.",
         ) from error
+    keys = read_adapter_tensors(folder)
+    return AdapterShape(
+        base_name=config["base_model_name_or_path"],
+        rank=config["r"],
+        alpha=float(config["lora_alpha"]),
+        attention=any(is_attention(key) for key in keys),
+        other=any(not is_attention(key) for key in keys),
+    )
 
 
 def set_adapter_tensors(model: PeftModel, tensors: dict[str, Tensor], *, origin: str) -> None:

@@ -73,7 +73,7 @@ def generate(
     )
     prompt_1T = torch.tensor([list(prompt)], device=model.device)
     with _seeded(params.seed, model.device):
-        if params.temperature == 0:
+        if params.is_greedy:
             return reply.sample(prompt_1T, 1) * num_samples
         read = _read(model, prompt_1T) if num_samples > 1 else None
         if params.stop_strings:  # a batch would pad the replies that a stop string ended first
@@ -180,9 +180,9 @@ class _Reply:
             pad_token_id=self.stop_ids[0] if self.stop_ids else 0,
             output_logits=True,
             return_dict_in_generate=True,
-            do_sample=self.params.temperature > 0,
+            do_sample=not self.params.is_greedy,
         )
-        if self.params.temperature > 0:
+        if not self.params.is_greedy:
             config.temperature = self.params.temperature
             config.top_k = max(self.params.top_k, 0)
             config.top_p = self.params.top_p

@@ -176,7 +176,7 @@ class SamplingParams:
         max_tokens: Most tokens of a reply; None: as many as the model's context has room for.
         seed: Fixes what is sampled; None draws anew.
         stop: A string, strings or token ids that end a reply beside the end-of-turn tokens.
-        temperature: 0 takes the likeliest token each time.
+        temperature: 0, or next to it, takes the likeliest token each time.
         top_k: So many of the likeliest tokens are drawn from; -1: all.
         top_p: The fewest likeliest tokens that reach this probability are drawn from; 1: all.
     """
@@ -187,6 +187,11 @@ class SamplingParams:
     temperature: float = 1.0
     top_k: int = -1
     top_p: float = 1.0
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether each token is the likeliest one: fp32 logits can't be divided by much less."""
+        return self.temperature < 1e-5
 
     @property
     def stop_strings(self) -> tuple[str, ...]:

@@ -222,6 +222,12 @@ def _without_progress_bars() -> Iterator[None]:
 
 
 def _adapter_of(run: RunFolder, out: Path) -> Path:
+    if not run.path.is_dir():
+        raise CheckpointError(
+            "there is no such run here (any more)",
+            where=str(run.path),
+            remedy="Take the number of a finished run, as the page Runs shows it.",
+        )
     if not run.adapter.is_dir():
         raise CheckpointError(
             "this run has no adapter (yet)",

@@ -150,21 +150,13 @@ class Shelf:
             UnknownModelError: if nobody does.
             RefusedAdapterError: if it belongs to another base model, or is damaged.
         """
-        if name in (BASE, self.base_model):
-            return self._base
-        offer = next((offer for offer in self.offers() if offer.name == name), None)
+        offer = self.check(name)
         if offer is None:
-            raise UnknownModelError(
-                "there is no such model",
-                where=f"model {shortened(name)!r}",
-                remedy=f"Ask for {BASE!r}, or for the adapter of a finished run: 'run-' and its number.",
-            )
-        if offer.refusal:
-            raise _refused(name, offer.refusal)
+            return self._base
         try:
             state = _state(offer.folder)
         except OSError as error:
-            raise _refused(name, f"its files cannot be read ({error.strerror})") from error
+            raise refused(name, f"its files cannot be read ({error.strerror})") from error
         if name in self._loaded and self._loaded[name][0] == state:
             self._loaded.move_to_end(name)
             return self._loaded[name][1]
@@ -174,13 +166,35 @@ class Shelf:
             self._loaded.popitem(last=False)
         return answerer
 
+    def check(self, name: str) -> Offer | None:
+        """Return the adapter of a name, None if it is the base model's, as far as its config tells.
+
+        Raises:
+            UnknownModelError: if nobody answers to it.
+            RefusedAdapterError: if its config says that it cannot be used.
+        """
+        if name in (BASE, self.base_model):
+            return None
+        offer = next((offer for offer in self.offers() if offer.name == name), None)
+        if offer is None:
+            raise UnknownModelError(
+                "there is no such model, or its adapter is gone",
+                where=f"model {shortened(name)!r}",
+                remedy=f"Ask for {BASE!r}, or for the adapter of a finished run: 'run-' and its number.",
+            )
+        if offer.refusal:
+            raise refused(name, offer.refusal)
+        return offer
+
     def _load(self, name: str, folder: Path) -> Answerer:
         try:
             config = read_adapter_config(folder)
             updates = self._updates(config, read_adapter_tensors(folder))
+            digest = sha256_of(folder / WEIGHTS_FILE)
         except TrainerError as error:
-            raise _refused(name, error.what) from error
-        digest = sha256_of(folder / WEIGHTS_FILE)
+            raise refused(name, error.what) from error
+        except OSError as error:
+            raise refused(name, f"its files cannot be read ({error.strerror})") from error
         return Answerer(updates, f"{self.base_model}+{digest[:16]}")
 
     def _updates(self, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Updates:
@@ -226,7 +240,8 @@ def _refusal(settings: Settings, base_model: str, folder: Path) -> str:
     return f"it was trained on {shortened(trained_on)}, and {base_model} is served"
 
 
-def _refused(name: str, why: str) -> RefusedAdapterError:
+def refused(name: str, why: str) -> RefusedAdapterError:
+    """Return the error for an adapter that cannot answer."""
     return RefusedAdapterError(
         f"this adapter is refused: {why}",
         where=f"model {name!r}",

@@ -1,27 +1,27 @@
 """The endpoint's routes: who may ask, what is asked, and what went wrong in words."""
 
 import asyncio
-import hmac
 import time
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from db.errors import EveryTurnError
-from trainer.errors import BadDataError, ChatTemplateError, OutOfMemoryError
+from trainer.errors import BadDataError, ChatTemplateError, OutOfMemoryError, shortened
 from trainer.serving.adapters import BASE, RefusedAdapterError, UnknownModelError
 from trainer.serving.answers import END, Answer, as_event
+from trainer.serving.gate import INVALID, Gate
 from trainer.serving.jobs import Began, Event, Failed, Finished, Job, Token
 from trainer.serving.model import ContextError, ServedModel
-from trainer.serving.protocol import ChatRequest, error_body
+from trainer.serving.protocol import ChatRequest, error_body, model_body
 from trainer.serving.scheduler import LeavingError
 
-INVALID, SERVER = "invalid_request_error", "server_error"
+SERVER = "server_error"
 
 KINDS: dict[type[EveryTurnError], tuple[int, str, str]] = {
     UnknownModelError: (404, INVALID, "model_not_found"),
@@ -35,10 +35,6 @@ KINDS: dict[type[EveryTurnError], tuple[int, str, str]] = {
 """For each kind of error the HTTP status, and the type and code that clients see."""
 
 
-class AccessError(EveryTurnError):
-    """The token is missing or wrong."""
-
-
 def make_app(model: ServedModel, token: str, health: dict[str, Any]) -> FastAPI:
     """Return the endpoint.
 
@@ -47,24 +43,13 @@ def make_app(model: ServedModel, token: str, health: dict[str, Any]) -> FastAPI:
         token: What a client must present.
         health: What `/health` says beside the state of the work.
     """
-    bearer = HTTPBearer(auto_error=False)
-
-    def require_token(
-        given: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
-    ) -> None:
-        if given is None or not hmac.compare_digest(given.credentials.encode(), token.encode()):
-            raise AccessError(
-                "the token is missing or wrong",
-                where="Authorization",
-                remedy="Send 'Authorization: Bearer TOKEN' with the token that the server printed.",
-            )
-
     app = FastAPI(title="EveryTurn", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(Gate, token=token, open_paths=["/health"])
     # A page on another site may not reach this server by a name that it lets point here.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
     app.add_exception_handler(EveryTurnError, _explain)
     app.add_exception_handler(RequestValidationError, _explain_request)
-    protected = [Depends(require_token)]
+    app.add_exception_handler(HTTPException, _explain_status)
 
     @app.get("/health")
     def show_health() -> dict[str, Any]:
@@ -80,27 +65,20 @@ def make_app(model: ServedModel, token: str, health: dict[str, Any]) -> FastAPI:
             "quiet_s": _seconds_since(scheduler.quiet_since),
         }
 
-    @app.get("/v1/models", dependencies=protected)
+    @app.get("/v1/models")
     def list_models() -> dict[str, Any]:
         offers = model.shelf.offers()
         usable = [BASE, *(offer.name for offer in offers if not offer.refusal)]
         refused = [{"id": o.name, "reason": o.refusal} for o in offers if o.refusal]
-        return {
-            "object": "list",
-            "data": [
-                {
-                    "id": name,
-                    "object": "model",
-                    "created": 0,
-                    "owned_by": "everyturn",
-                    "root": model.base_model,
-                }
-                for name in usable
-            ],
-            "refused": refused,
-        }
+        data = [model_body(name, model.base_model) for name in usable]
+        return {"object": "list", "data": data, "refused": refused}
 
-    @app.post("/v1/chat/completions", dependencies=protected, response_model=None)
+    @app.get("/v1/models/{name}")
+    def show_model(name: str) -> dict[str, Any]:
+        model.shelf.check(name)
+        return model_body(name, model.base_model)
+
+    @app.post("/v1/chat/completions", response_model=None)
     async def complete(body: ChatRequest, request: Request) -> JSONResponse | StreamingResponse:
         messages = [message.to_template() for message in body.messages]
         prompt = await asyncio.to_thread(model.prompt, messages, body.tools)
@@ -187,8 +165,6 @@ async def _stream(answer: Answer, events: "asyncio.Queue[Event]", job: Job) -> A
 
 
 def _body(error: EveryTurnError) -> tuple[int, dict[str, Any]]:
-    if isinstance(error, AccessError):
-        return 401, error_body(str(error), kind=INVALID, code="invalid_api_key")
     found = (KINDS[kind] for kind in type(error).__mro__ if kind in KINDS)
     status, kind, code = next(found, (500, SERVER, "internal_error"))
     return status, error_body(str(error), kind=kind, code=code)
@@ -203,9 +179,28 @@ async def _explain(_: Request, error: Exception) -> JSONResponse:
 async def _explain_request(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # registered for these
     first = error.errors()[0]
-    path = ".".join(str(part) for part in first["loc"] if part != "body")
-    message = f"{path or 'body'}: {first['msg']}."
-    if first["type"] == "extra_forbidden":
+    place = [str(part) for part in first["loc"] if part != "body"]
+    path = shortened(".".join(place))
+    message = f"{path or 'body'}: {first['msg'].removeprefix('Value error, ')}."
+    if first["type"] == "extra_forbidden" and "content" not in place:
         message = f"{path}: this server does not offer it. Leave it out."
+    elif first["type"] == "json_invalid":
+        why = first.get("ctx", {}).get("error", first["msg"])
+        path, message = "", f"body: it is not JSON ({why}, at byte {path}). Send a JSON object."
+    elif place[:1] == ["messages"] and place[2:3] == ["content"]:
+        path = ".".join(place[:3])
+        message = f"{path}: it must be text, or a list of parts of the type text. No model here sees more."
     body = error_body(message, kind=INVALID, code="invalid_value", param=path or None)
     return JSONResponse(body, status_code=400)
+
+
+async def _explain_status(_: Request, error: Exception) -> JSONResponse:
+    """Give what the framework itself refuses the form that clients read."""
+    assert isinstance(error, HTTPException)  # registered for these
+    message = {
+        400: "body: it cannot be read as JSON. Send a JSON object, not nested too deeply.",
+        404: "path: there is no such path. Ask for /health, /v1/models or /v1/chat/completions.",
+        405: "method: this path takes another one. /v1/chat/completions takes POST, the others GET.",
+    }.get(error.status_code, str(error.detail))
+    body = error_body(message, kind=INVALID, code=f"http_{error.status_code}")
+    return JSONResponse(body, status_code=error.status_code, headers=error.headers)

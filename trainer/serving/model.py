@@ -37,6 +37,7 @@ class ServedModel:
         base_model: Its name.
         device: Where it lies, "cpu" or "cuda".
         context_tokens: Most tokens of prompt and reply together.
+        longest_token: Most characters of a token, which tells the fewest tokens of a text.
         tokenizer: The base model's.
         shelf: The adapters.
         scheduler: Runs jobs.
@@ -45,6 +46,7 @@ class ServedModel:
     base_model: str
     device: str
     context_tokens: int
+    longest_token: int
     tokenizer: PreTrainedTokenizerBase
     shelf: Shelf
     scheduler: Scheduler
@@ -84,6 +86,7 @@ class ServedModel:
             base_model=base_model,
             device=model.device.type,
             context_tokens=context_tokens(model.config, tokenizer),
+            longest_token=max(map(len, tokenizer.get_vocab())),
             tokenizer=tokenizer,
             shelf=shelf,
             scheduler=Scheduler(passes, shelf, stop_ids, limit_bytes),
@@ -98,18 +101,24 @@ class ServedModel:
             ChatTemplateError: if the template refuses the messages.
             ContextError: if no room is left for a reply.
         """
+        fewest = sum(len(str(message["content"])) for message in messages) // self.longest_token
+        if fewest > self.context_tokens:  # counting them exactly would take long
+            raise _too_long(f"more than {fewest}", self.context_tokens)
         rendering = Rendering.TEMPLATE if self.tokenizer.chat_template else Rendering.PLAIN
         ids = tuple(render_prompt(list(messages), self.tokenizer, rendering, tools))
         if not ids:
             raise BadDataError("the messages are empty", where="messages", remedy="Say something.")
         if len(ids) >= self.context_tokens:
-            raise ContextError(
-                f"the prompt has {len(ids)} tokens, and the model's context ends at "
-                f"{self.context_tokens}",
-                where="messages",
-                remedy="Shorten the messages, or leave out the earliest turns.",
-            )
+            raise _too_long(str(len(ids)), self.context_tokens)
         return ids
+
+
+def _too_long(tokens: str, context: int) -> ContextError:
+    return ContextError(
+        f"the prompt has {tokens} tokens, and the model's context ends at {context}",
+        where="messages",
+        remedy="Shorten the messages, or leave out the earliest turns.",
+    )
 
 
 def context_tokens(config: Any, tokenizer: PreTrainedTokenizerBase) -> int:

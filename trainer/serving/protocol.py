@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from db.text import clean_json
 from trainer.engine.types import SamplingParams
 
 
@@ -72,10 +73,13 @@ class ChatRequest(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def without_nulls(cls, data: Any) -> Any:
-        """Take a null for what was left out, as the API does."""
-        if isinstance(data, dict):
-            return {key: value for key, value in data.items() if value is not None}
-        return data
+        """Take a null for what was left out, as the API does, and only text that can be written."""
+        if not isinstance(data, dict):
+            return data
+        try:
+            return clean_json({key: value for key, value in data.items() if value is not None})
+        except RecursionError as error:
+            raise ValueError("it is nested too deeply") from error
 
     @model_validator(mode="after")
     def check_together(self) -> "ChatRequest":
@@ -108,6 +112,17 @@ class ChatRequest(BaseModel):
 def error_body(message: str, *, kind: str, code: str, param: str | None = None) -> dict[str, Any]:
     """Return an error as the API's clients read it."""
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def model_body(name: str, base_model: str) -> dict[str, Any]:
+    """Return one entry of the list of models."""
+    return {
+        "id": name,
+        "object": "model",
+        "created": 0,
+        "owned_by": "everyturn",
+        "root": base_model,
+    }
 
 
 def usage(prompt: int, completion: int, cached: int) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def choose(
 
     Args:
         logits_V: fp32 on the CPU.
-        params: Temperature, top-p and top-k; temperature 0 takes the likeliest token.
+        params: Temperature, top-p and top-k; temperature 0, or next to it, takes the likeliest token.
         generator: The sequence's own dice, so that its neighbours do not change what it says.
         likeliest: How many of the likeliest tokens to report.
 
@@ -69,7 +69,7 @@ def generators(seed: int | None, count: int) -> list[torch.Generator]:
 
 
 def _draw(logits_V: Tensor, params: SamplingParams, generator: torch.Generator) -> int:
-    if params.temperature == 0:
+    if params.is_greedy:
         return int(logits_V.argmax())
     tempered_V = logits_V / params.temperature
     if params.top_k > 0:

@@ -12,8 +12,8 @@ import torch
 
 from db.errors import EveryTurnError
 from trainer.engine.memory import memory_errors
-from trainer.errors import TrainerError
-from trainer.serving.adapters import Answerer, Shelf
+from trainer.errors import NotFiniteError, OutOfMemoryError, TrainerError
+from trainer.serving.adapters import Answerer, Shelf, refused
 from trainer.serving.jobs import Began, Failed, Finished, Job, Token
 from trainer.serving.passes import Passes, Piece
 from trainer.serving.sampling import Sampled, choose, generators
@@ -148,8 +148,8 @@ class Scheduler:
                 continue
             try:
                 self._streams.append(self._begin(job))
-            except EveryTurnError as error:
-                job.send(Failed(error))
+            except Exception as error:  # noqa: BLE001 - one job's failure must not end the server
+                job.send(Failed(_told(error)))
 
     def _has_room(self, job: Job) -> bool:
         if not self._streams:
@@ -196,8 +196,11 @@ class Scheduler:
             return
         for stream, piece, logits_V in zip(chosen, pieces, logits, strict=True):
             stream.pending -= len(piece.tokens)
-            if stream.pending == 0:
-                self._go_on(stream, logits_V)
+            if stream.pending == 0 and stream in self._streams:
+                try:
+                    self._go_on(stream, logits_V)
+                except Exception as error:  # noqa: BLE001 - as above
+                    self._fail([stream], error)
 
     def _next_pieces(self) -> tuple[list[_Stream], list[Piece]]:
         chosen: list[_Stream] = []
@@ -217,6 +220,12 @@ class Scheduler:
     def _go_on(self, stream: _Stream, logits_V: torch.Tensor) -> None:
         """Sample the next token of a stream, and of those that share its prompt."""
         twins, stream.twins = stream.twins, []
+        if len(twins) * stream.store.size_bytes > self._limit_bytes:
+            raise OutOfMemoryError(
+                f"so long a prompt {len(twins) + 1} times does not fit into memory",
+                where="n",
+                remedy="Ask for fewer choices at once, or shorten the messages.",
+            )
         for twin in twins:
             store = stream.store.prefix(stream.store.length)
             assert store is not None  # the whole can always be copied
@@ -227,9 +236,10 @@ class Scheduler:
                 sampled = choose(
                     logits_V, each.job.params, each.generator, likeliest=each.job.likeliest
                 )
-            except EveryTurnError as error:
-                self._fail([each], error)
-                return
+            except NotFiniteError as error:
+                if each.answerer.updates is None:
+                    raise
+                raise refused(each.job.name, error.what) from error
             self._add(each, sampled)
 
     def _add(self, stream: _Stream, sampled: Sampled) -> None:
@@ -254,15 +264,7 @@ class Scheduler:
 
     def _fail(self, streams: Sequence[_Stream], error: Exception) -> None:
         """End the jobs of these streams with the reason."""
-        if isinstance(error, EveryTurnError):
-            told = error
-        else:
-            logger.exception("a step failed")
-            told = TrainerError(
-                f"{type(error).__name__}: {error}",
-                where="generation",
-                remedy="Try again; if it happens again, the server's log has the details.",
-            )
+        told = _told(error)
         jobs = {stream.job for stream in streams}
         self._streams = [stream for stream in self._streams if stream.job not in jobs]
         for job in jobs:
@@ -280,3 +282,15 @@ class Scheduler:
         for job in [*dict.fromkeys(stream.job for stream in self._streams), *self._waiting]:
             job.send(Failed(error))
         self._streams, self._waiting = [], deque()
+
+
+def _told(error: Exception) -> EveryTurnError:
+    """Return what a client reads of an error; one that nobody expected goes to the log as well."""
+    if isinstance(error, EveryTurnError):
+        return error
+    logger.error("a job failed", exc_info=error)
+    return TrainerError(
+        f"{type(error).__name__}: {error}",
+        where="generation",
+        remedy="Try again; if it happens again, the server's log has the details.",
+    )

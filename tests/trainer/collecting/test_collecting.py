@@ -85,9 +85,9 @@ def until(condition: Callable[[], bool], *, patience_s: float = 90) -> None:
         time.sleep(0.02)
 
 
-def fork_of(database: Database, forks: Forks, collection_id: int, log: Path) -> int:
+def fork_of(database: Database, forks: Forks, collection_id: int, log: Path, *options: str) -> int:
     return forks.start(
-        ["collect", str(collection_id)],
+        ["collect", str(collection_id), *options],
         log=log,
         environment={
             "EVERYTURN_HOME": str(database.settings.home),
@@ -177,8 +177,12 @@ def test_killed_in_the_middle_it_goes_on_without_doubling(
     failed = queries.collection(database, broken)
     assert failed.state is CollectionState.FAILED
     assert "ended without a word" in failed.error_text
+    spawned = fork_of(database, forks, broken, log, "--spawned")  # too late: it has ended
+    assert forks.wait(spawned) == 1, log.read_text()
     assert commands.go_on_collecting(database, broken)
     assert not commands.go_on_collecting(database, broken)  # a second click
+    commands.end_collection(database, broken, CollectionState.FAILED, error_text="as before")
+    assert queries.collection(database, broken).state is CollectionState.FAILED
     assert forks.wait(fork_of(database, forks, broken, log)) == 0, log.read_text()
     said = [
         sorted(

@@ -72,6 +72,14 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "no config": (lambda f: (f / CONFIG).unlink(), "cannot be read"),
     "config no JSON": (lambda f: (f / CONFIG).write_text("{"), "cannot be read"),
     "config a list": (lambda f: (f / CONFIG).write_text("[]"), "cannot be read"),
+    "endless rank": (change_config(r=float("inf")), "rank"),
+    "rank a text": (change_config(r="4"), "rank"),
+    "alpha beyond all numbers": (change_config(lora_alpha=10**400), "alpha"),
+    "alpha not a number": (change_config(lora_alpha=float("nan")), "alpha"),
+    "config too deep": (lambda f: (f / CONFIG).write_text("[" * 100_000), "cannot be read"),
+    "base no text": (change_config(base_model_name_or_path=["a"]), "no LoRA"),
+    "base that no text can hold": (change_config(base_model_name_or_path="\ud800"), "\ufffd"),
+    "weights beyond all numbers": (change_weights(lambda w: w * 0 + 3e38), "NaN or Inf"),
     "not a number": (change_weights(lambda w: w * float("nan")), "NaN"),
     "other shape": (change_weights(lambda w: w[:, :-1]), "shapes do not fit"),
     "other layer": (rename_a_layer, "has no layer"),
@@ -93,6 +101,7 @@ def test_a_faulty_adapter_is_refused_by_name_with_the_reason(
     assert not (spoilt / "attacked").exists()
     good = endpoint.client().chat.completions.create(model="run-7", messages=QUESTION, max_tokens=2)
     assert good.choices[0].message.role == "assistant"
+    assert "run-7" in [model.id for model in endpoint.client().models.list().data]
 
 
 def test_an_adapter_of_another_base_model_is_listed_apart_with_the_reason(
@@ -104,6 +113,20 @@ def test_an_adapter_of_another_base_model_is_listed_apart_with_the_reason(
     assert listed.model_extra is not None
     (refused,) = listed.model_extra["refused"]
     assert refused["id"] == "run-8" and "owner/other" in refused["reason"]
+
+
+def test_a_model_is_told_by_its_name_or_why_it_cannot_be(endpoint: Endpoint, spoilt: Path) -> None:
+    models = endpoint.client().models
+    assert [models.retrieve(name).id for name in ("base", "run-7", "run-8")] == [
+        "base",
+        "run-7",
+        "run-8",
+    ]
+    change_config(base_model_name_or_path="owner/other")(spoilt)
+    with pytest.raises(openai.BadRequestError, match="owner/other"):
+        models.retrieve("run-8")
+    with pytest.raises(openai.NotFoundError, match="no such model"):
+        models.retrieve("run-9")
 
 
 def test_a_new_adapter_under_an_old_name_is_loaded_anew(

@@ -1,9 +1,12 @@
 """The endpoint through the official openai client: the same text, tokens and numbers as training."""
 
 import concurrent.futures
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 import torch
@@ -11,8 +14,10 @@ from openai import OpenAI
 from openai.types.chat import ChatCompletion
 from transformers import AutoModelForCausalLM
 
-from tests.trainer.serving.conftest import Endpoint
+from tests.trainer.serving.conftest import TOKEN, Endpoint
 from trainer.engine.types import ModelInput
+from trainer.serving import scheduler
+from trainer.serving.gate import MOST_BODY_BYTES
 
 QUESTION: list[Any] = [{"role": "user", "content": "What is the capital of France?"}]
 EXACT: dict[str, Any] = {"logprobs": True, "extra_body": {"return_token_ids": True}}
@@ -294,6 +299,112 @@ def test_a_page_of_another_site_cannot_reach_it_by_a_name_of_its_own(endpoint: E
         f"{endpoint.url}/health", headers={"Host": "evil.example"}
     )
     assert answer.status_code == 400
+
+
+def post(endpoint: Endpoint, content: Any, *, token: str = TOKEN) -> Any:
+    """Send bytes as they are."""
+    return httpx.post(
+        f"{endpoint.url}/v1/chat/completions",
+        content=content,
+        headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+        timeout=30,
+    )
+
+
+def test_a_body_that_nobody_may_send_or_that_is_too_large_is_not_read(endpoint: Endpoint) -> None:
+    def chunks(count: int) -> Iterator[bytes]:
+        for _ in range(count):
+            sent.append(1)
+            yield b" " * 2**20
+
+    sent: list[int] = []
+    assert post(endpoint, b"{", token="another").status_code == 401
+    assert post(endpoint, b" " * (MOST_BODY_BYTES + 1)).status_code == 413
+    answer = post(endpoint, chunks(MOST_BODY_BYTES // 2**20 + 1))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "http_413")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"{", "not JSON"),
+        (b"[" * 100_000, "cannot be read as JSON"),
+        (b'{"n": ' + b"9" * 5_000 + b"}", "cannot be read as JSON"),
+        (b"[]", "body"),
+        (
+            b'{"model": "base", "messages": [{"role": "user"}], "' + b"x" * 9_999 + b'": 1}',
+            "does not offer",
+        ),
+        (
+            b'{"model": "base", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}',
+            "messages.0.content: it must be text",
+        ),
+    ],
+)
+def test_a_body_that_is_no_request_is_told_in_the_form_that_clients_read(
+    endpoint: Endpoint, content: bytes, told: str
+) -> None:
+    answer = post(endpoint, content)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["type"]) == (400, "invalid_request_error")
+    assert told in error["message"]
+    assert len(error["message"]) < 300
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/v1/nothing"), ("GET", "/v1/chat/completions")]
+)
+def test_a_path_or_method_that_there_is_not_is_told_in_that_form(
+    endpoint: Endpoint, method: str, path: str
+) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    answer = httpx.request(method, f"{endpoint.url}{path}", headers=headers)
+    assert answer.status_code in (404, 405)
+    assert "/v1/chat/completions" in answer.json()["error"]["message"]
+
+
+def test_text_that_nothing_can_write_is_read_as_a_sign_for_it(endpoint: Endpoint) -> None:
+    def ids(text: str) -> list[int]:
+        message = {"role": "user", "content": text}
+        body = {"model": "base", "messages": [message], "max_tokens": 1, "return_token_ids": True}
+        answer = post(endpoint, json.dumps(body).encode())
+        assert answer.status_code == 200
+        return answer.json()["prompt_token_ids"]
+
+    assert ids("a \ud800 b") == ids("a \ufffd b")
+
+
+def test_a_prompt_that_is_far_too_long_is_refused_before_it_is_counted(client: OpenAI) -> None:
+    messages: Any = [{"role": "user", "content": "far too long " * 400_000}]
+    with pytest.raises(openai.BadRequestError, match=r"more than \d+ tokens") as refused:
+        ask(client, messages=messages)
+    assert refused.value.code == "context_length_exceeded"
+
+
+def test_more_choices_than_memory_holds_are_refused_and_the_server_goes_on(
+    endpoint: Endpoint, client: OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(endpoint.model.scheduler, "_limit_bytes", 1000.0)
+        with pytest.raises(openai.InternalServerError, match="fewer choices"):
+            ask(client, n=4)
+    assert len(ask(client, n=4, max_tokens=1).choices) == 4
+    endpoint.wait_until_quiet()
+
+
+def test_what_nobody_expected_fails_its_own_job_alone(
+    endpoint: Endpoint, client: OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> Any:
+        raise RuntimeError("a bug")
+
+    for place, name in ((endpoint.model.shelf, "answerer"), (scheduler, "choose")):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, fail)
+            with pytest.raises(openai.InternalServerError, match="a bug"):
+                ask(client)
+        assert ask(client).choices[0].finish_reason
+    endpoint.wait_until_quiet()
 
 
 def test_a_failing_step_is_told_and_the_server_goes_on(

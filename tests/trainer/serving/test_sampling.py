@@ -24,6 +24,12 @@ def test_tokens_come_as_often_as_the_tempered_policy_says(temperature: float) ->
     torch.testing.assert_close(found, expected, atol=0.045, rtol=0)
 
 
+@pytest.mark.parametrize("temperature", [0.0, 5e-324, 1e-40, 1e-9])
+def test_next_to_no_temperature_takes_the_likeliest(temperature: float) -> None:
+    found = frequencies(SamplingParams(temperature=temperature), draws=50)
+    assert found[LOGITS.argmax()] == 1
+
+
 def test_top_p_keeps_the_fewest_likeliest_that_reach_it() -> None:
     kept = torch.tensor([False, True, False, False, True, False])  # 0.47 + 0.29 pass 0.6
     expected = torch.where(kept, PROBABILITIES, 0.0)
