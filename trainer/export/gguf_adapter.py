@@ -10,12 +10,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import PreTrainedConfig
 
-from trainer.engine.adapter import (
-    CONFIG_FILE,
-    WEIGHTS_FILE,
-    read_adapter_shape,
-    read_adapter_tensors,
-)
+from trainer.adapter_config import CONFIG_FILE, WEIGHTS_FILE
+from trainer.engine.adapter import read_adapter_shape, read_adapter_tensors
 from trainer.export.gguf_model import add_tensor
 from trainer.export.gguf_names import Names
 from trainer.export.usage import GgufType
