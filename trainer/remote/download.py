@@ -10,7 +10,8 @@ from typing import IO
 
 import httpx2
 
-from trainer.engine.adapter import CONFIG_FILE, WEIGHTS_FILE, read_adapter_tensors
+from trainer.adapter_config import CONFIG_FILE, WEIGHTS_FILE
+from trainer.engine.adapter import read_adapter_tensors
 from trainer.errors import CheckpointError, EndpointLostError, NotFiniteError
 from trainer.remote.access import Access
 from trainer.remote.capabilities import UNREACHABLE
