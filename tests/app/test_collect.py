@@ -65,7 +65,7 @@ def test_typed_openings_become_a_collection_once_and_its_page_shows_it(
     (found,) = queries.collections(database)
     assert (found.prompts, found.plan.script) == (2, ("And then?",))
     assert found.plan.name == "2 prompts, SmolLM2-135M-Instruct (base model)"
-    assert started == [["trainer", "collect", str(found.id)]]
+    assert started == [["trainer", "collect", str(found.id), "--spawned"]]
     assert app.query_params["collection"] == str(found.id)
     assert app.button(key="collect.cancel")
 
