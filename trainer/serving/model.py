@@ -1,6 +1,7 @@
 """A loaded base model, ready to answer: device, limits, tokenizer, and the thread that computes."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -17,7 +18,7 @@ from trainer.engine.memory import memory_limit_bytes
 from trainer.errors import BadDataError
 from trainer.models import load_base_model, load_tokenizer
 from trainer.serving.adapters import Shelf
-from trainer.serving.passes import adaptable_layers, choose_passes, lay_out_for_few_rows
+from trainer.serving.passes import adaptable_layers, choose_passes, multiply_few_rows_fast
 from trainer.serving.rows import RowAdapters
 from trainer.serving.scheduler import Scheduler
 
@@ -60,7 +61,10 @@ class ServedModel:
         device: str = "auto",
         adapters: Mapping[str, Path] | None = None,
     ) -> Self:
-        """Load a base model.
+        """Load a base model, in a thread of its own that ends.
+
+        OpenMP keeps workers for each thread that has computed. Those of a second one would outnumber
+        the cores, and sleep at once between two steps: 40 ms a token.
 
         Args:
             settings: Where models and runs are.
@@ -72,6 +76,13 @@ class ServedModel:
             ModelError: if the model cannot be had.
             ConfigError: if the device does not exist.
         """
+        with ThreadPoolExecutor(1, "loading") as thread:
+            return thread.submit(cls._load, settings, name, device, adapters).result()
+
+    @classmethod
+    def _load(
+        cls, settings: Settings, name: str, device: str, adapters: Mapping[str, Path] | None
+    ) -> Self:
         base_model = find_model(settings, name).name
         model = load_base_model(settings, base_model, device=choose_device(device))
         tokenizer = load_tokenizer(settings, base_model)
@@ -79,7 +90,7 @@ class ServedModel:
         model.generation_config = GenerationConfig()
         rows = RowAdapters(model, adaptable_layers(model))
         passes = choose_passes(model, rows)
-        lay_out_for_few_rows(model)
+        multiply_few_rows_fast(model)
         shelf = Shelf(settings, base_model, model, tokenizer, adapters)
         limit_bytes = MEMORY_SHARE * memory_limit_bytes(model.device)
         return cls(

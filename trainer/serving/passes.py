@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import linear, pad, scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface, DynamicCache, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
@@ -20,6 +21,9 @@ from trainer.serving.stores import CacheStore, RowStore, Store
 
 NAME = "everyturn-rows"
 """What transformers knows this attention by."""
+
+FEW_ROWS = (2, 4, 8)
+"""Numbers of rows for which W·Xᵀ is the faster product; others are filled up with zeros."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,21 +279,31 @@ def in_and_out(layer: nn.Module) -> tuple[int, int]:
     return inputs, outputs
 
 
-def lay_out_for_few_rows(model: PreTrainedModel) -> None:
-    """Turn the weights of linear layers on a CPU so that products with few rows run fast.
+def multiply_few_rows_fast(model: PreTrainedModel) -> None:
+    """Let linear layers on a CPU compute W·Xᵀ for the few rows of a step of generation.
 
-    A step of generation multiplies one row for each sequence. With the weight's transpose lying
-    in one piece, eight rows take MKL half the time; numbers, shapes and memory stay the same.
+    A step multiplies one row for each sequence. With so few, MKL takes X·Wᵀ two to three times as
+    long as W·Xᵀ, which reads the weights in the order in which they lie. The
+    numbers are the same but for rounding.
     """
     if model.device.type != "cpu" or model.dtype != torch.float32:
         return
-    turned: dict[int, Tensor] = {}
     for module in model.modules():
         if isinstance(module, nn.Linear):
-            weight = module.weight.data
-            if id(module.weight) not in turned:
-                turned[id(module.weight)] = weight.T.contiguous().T
-            module.weight.data = turned[id(module.weight)]
+            module.forward = partial(_linear, module)
+
+
+def _linear(layer: nn.Linear, input: Tensor) -> Tensor:
+    rows_NI = input.reshape(-1, layer.in_features)
+    count = len(rows_NI)
+    if not 0 < count <= FEW_ROWS[-1]:
+        return linear(input, layer.weight, layer.bias)
+    full = next(size for size in FEW_ROWS if count <= size)
+    rows_NI = pad(rows_NI, (0, 0, 0, full - count))
+    output_NO = torch.mm(layer.weight, rows_NI.T)[:, :count].T.contiguous()
+    if layer.bias is not None:
+        output_NO += layer.bias
+    return output_NO.view(*input.shape[:-1], layer.out_features)
 
 
 def _vocabulary(model: PreTrainedModel) -> int:

@@ -18,7 +18,7 @@ from trainer.serving.passes import (
     SinglePasses,
     adaptable_layers,
     choose_passes,
-    lay_out_for_few_rows,
+    multiply_few_rows_fast,
 )
 from trainer.serving.rows import RowAdapters, Update
 
@@ -28,7 +28,7 @@ PROMPTS = ([5, 9, 40, 41, 7, 80, 3, 22, 61, 17, 30, 12], [6, 8, 10], [5, 9, 40, 
 def load(settings: Settings, folder: Path) -> tuple[PreTrainedModel, Passes]:
     model = load_base_model(settings, str(folder), device=torch.device("cpu"))
     passes = choose_passes(model, RowAdapters(model, adaptable_layers(model)))
-    lay_out_for_few_rows(model)
+    multiply_few_rows_fast(model)
     return model, passes
 
 
