@@ -1,6 +1,11 @@
-"""Looks after runs while nobody looks at a page: the queue moves on, and every end is told."""
+"""What the web server does while nobody looks at a page.
+
+It looks after runs, so that the queue moves on and every end is told, and it collects garbage, which
+Streamlit would do after every redraw.
+"""
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -20,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def watching(_: App) -> AsyncGenerator[None]:
-    """Look after runs and collections for as long as the web server lives."""
+    """Keep house for as long as the web server lives."""
     watch = asyncio.create_task(_watch())
     try:
         yield
@@ -34,6 +39,7 @@ async def _watch() -> None:
     database: Database | None = None
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
+        await asyncio.to_thread(gc.collect)
         try:
             database = database or await asyncio.to_thread(open_database, read_settings())
             await asyncio.to_thread(look, database)
